@@ -1,0 +1,1 @@
+"""MongoDB backend of historykit."""
