@@ -25,12 +25,15 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 
-# The extras of core, the backends and the dependency groups that a command needs.
+BACKENDS = sorted(f"backends/{path.parent.name}" for path in ROOT.glob("backends/*/pyproject.toml"))
+
+# The distributions of the checkout and the dependency groups that a command needs.
+WORKSPACE = ["core[cli,conformance]", *BACKENDS]
 NEEDS = {
-    "demo": ("cli", ["sqlite"], []),
-    "test": ("cli,conformance", ["*"], ["test"]),
-    "check": ("cli,conformance", ["*"], ["test", "lint", "types"]),
-    "nox": ("cli", [], ["nox"]),
+    "demo": (["core[cli]", "backends/sqlite"], []),
+    "test": (WORKSPACE, ["test"]),
+    "check": (WORKSPACE, ["test", "lint", "types", "nox"]),
+    "nox": ([], ["nox"]),
 }
 RUNS = {
     "demo": [["historykit", "demo"]],
@@ -83,14 +86,14 @@ def make_environment() -> None:
 
 
 def install(command: str) -> None:
-    extras, backends, groups = NEEDS[command]
-    folders = sorted(path for name in backends for path in ROOT.glob(f"backends/{name}"))
+    """Installs what the command needs, unless it was installed for the same pyproject files."""
+    distributions, groups = NEEDS[command]
+    requirements = ["pip"]
     # In one pip command: a backend's requirement on historykit is to be met by this checkout.
-    requirements = ["pip", "-e", f"{ROOT / 'core'}[{extras}]"]
-    for folder in folders:
-        requirements += ["-e", str(folder)]
-    for name in groups:
-        requirements += dependency_group(name)
+    for distribution in distributions:
+        requirements += ["-e", str(ROOT / distribution)]
+    for group in groups:
+        requirements += dependency_group(group)
     stamp, wanted = VENV / f"{command}.stamp", digest(requirements)
     if stamp.exists() and stamp.read_text() == wanted:
         return
@@ -112,8 +115,8 @@ def dependency_group(name: str) -> list[str]:
 
 def digest(requirements: list[str]) -> str:
     found = hashlib.sha256("\n".join(requirements).encode())
-    for path in [ROOT / "core/pyproject.toml", *sorted(ROOT.glob("backends/*/pyproject.toml"))]:
-        found.update(path.read_bytes())
+    for folder in ["core", *BACKENDS]:
+        found.update((ROOT / folder / "pyproject.toml").read_bytes())
     return found.hexdigest()
 
 
