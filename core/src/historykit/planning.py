@@ -12,18 +12,22 @@ from typing import Final
 
 from historykit.errors import (
     ConflictError,
+    InvalidRequestError,
     NotFoundError,
     RunInProgressError,
     SessionDeletedError,
     VersionConflictError,
 )
 from historykit.records import (
+    PAGE_BYTES,
     AppendReceipt,
     AppendRequest,
     MessageDraft,
     RunLease,
     SessionHead,
     SessionKey,
+    StoredMessage,
+    Window,
 )
 
 __all__ = [
@@ -33,12 +37,15 @@ __all__ = [
     "check_incarnation",
     "check_revision",
     "check_version",
+    "cut_page",
     "message_not_found",
     "plan_append",
     "plan_claim",
     "plan_release",
     "plan_renewal",
     "retention_cut",
+    "role_mismatch",
+    "session_exists",
     "session_not_found",
 ]
 
@@ -144,6 +151,28 @@ def retention_cut(
     return (first, last) if first <= last else None
 
 
+def cut_page(
+    rows: Iterable[StoredMessage], window: Window
+) -> tuple[tuple[StoredMessage, ...], bool]:
+    """Return the messages of one page, oldest first, and whether there are more.
+
+    `rows` come in the direction of the window, the nearest first, and at least one more than
+    `window.page` where there is one; no more of them is consumed than the page takes.
+    """
+    page: list[StoredMessage] = []
+    room = PAGE_BYTES
+    more = False
+    for row in rows:
+        if len(page) == window.page or (page and room < len(row.body)):
+            more = True
+            break
+        page.append(row)
+        room -= len(row.body)
+    if window.after is None:
+        page.reverse()
+    return tuple(page), more
+
+
 def check_incarnation(key: SessionKey, named: str | None, head: SessionHead | None) -> None:
     """Raise `SessionDeletedError` if `named` is not the incarnation that lives."""
     if named is not None and (head is None or head.incarnation != named):
@@ -183,6 +212,18 @@ def session_not_found(key: SessionKey) -> NotFoundError:
 def message_not_found(key: SessionKey, message_id: str) -> NotFoundError:
     """Return the error for a message that is not there."""
     return NotFoundError(f"Message not found: {message_id!r} in session {key.session_id!r}")
+
+
+def role_mismatch(role: str, required_role: str) -> InvalidRequestError:
+    """Return the error for a change that is for messages of another role."""
+    return InvalidRequestError(
+        f"Only {required_role} messages can be changed so; this one has the role {role!r}"
+    )
+
+
+def session_exists(key: SessionKey) -> ConflictError:
+    """Return the error for a session that is there and should not be."""
+    return ConflictError(f"session {key.session_id!r} exists already")
 
 
 def plan_claim(key: SessionKey, held: RunLease | None, wanted: RunLease, *, now: int) -> RunLease:

@@ -264,6 +264,16 @@ class SessionDraft:
     body: bytes = b""
     created_at: int | None = None
 
+    def as_patch(self) -> SessionPatch:
+        """Return the change that gives an existing session the fields of this draft."""
+        return SessionPatch(
+            agent_id=self.agent_id,
+            status=self.status,
+            memory_enabled=self.memory_enabled,
+            labels=self.labels,
+            body=self.body,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPatch:
@@ -300,6 +310,11 @@ class SessionRecord:
     revision: int
     run_id: str | None = None
     run_expires_at: int | None = None
+
+    @property
+    def position(self) -> SessionPosition:
+        """The session's place in the order of a search."""
+        return SessionPosition(self.created_at, self.key.session_id, self.key.user_id)
 
 
 class SessionPosition(NamedTuple):
