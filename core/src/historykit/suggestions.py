@@ -1,0 +1,22 @@
+"""The known word that somebody probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["nearest", "suggest"]
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the one of `known` that is most like `word`, None where none is like it."""
+    return next(iter(get_close_matches(word, sorted(known), n=1)), None)
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return the end of an error message: the nearest of `known`, or all of them."""
+    names = sorted(known)
+    match = nearest(word, names)
+    if match is not None:
+        return f"did you mean {match!r}?"
+    return f"known are {', '.join(map(repr, names))}" if names else "there are none"
