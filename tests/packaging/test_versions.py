@@ -8,6 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from historykit.plugins import EXTRAS
 from tests.packaging.workspace import BACKENDS, CORE, DISTRIBUTIONS, ROOT, Distribution
 
 SIBLINGS = {distribution.name for distribution in DISTRIBUTIONS}
@@ -68,6 +69,11 @@ def test_core_has_an_extra_for_each_backend() -> None:
     extras = CORE.project["optional-dependencies"]
     found = {Requirement(extras[backend.folder.name][0]).name for backend in BACKENDS}
     assert found == {backend.name for backend in BACKENDS}
+
+
+def test_the_error_for_a_missing_backend_knows_each_extra() -> None:
+    """`pip install 'historykit[NAME]'` is suggested for exactly the backends of the checkout."""
+    assert {backend.folder.name for backend in BACKENDS} == EXTRAS
 
 
 def test_the_extra_all_names_each_backend() -> None:
