@@ -119,7 +119,7 @@ class BackendRegistry:
         spec = candidate.describe()
         spec = replace(spec, name=name or spec.name)
         candidate = replace(candidate, name=spec.name)
-        if spec.name in self._registered and self._registered[spec.name][1] != spec:
+        if spec.name in self._registered and self._registered[spec.name][0].load() != plugin:
             raise BackendConflictError(
                 f"another backend is registered as {spec.name!r}; unregister it first, or register "
                 "this one with another name",
@@ -208,9 +208,8 @@ def _normalized(distribution: str | None) -> str:
 
 def _not_found(name: str, installed: set[str]) -> BackendNotFoundError:
     match = name if name in EXTRAS else nearest(name, installed | EXTRAS)
-    message = (
-        f"no backend {name!r} is installed (installed: {', '.join(sorted(installed)) or None})"
-    )
+    names = ", ".join(sorted(installed)) or "none"
+    message = f"no backend {name!r} is installed (installed: {names})"
     if match not in (None, name):
         message += f"; did you mean {match!r}?"
     if match in EXTRAS and match not in installed:
