@@ -87,6 +87,10 @@ class HistoryStore(LoopBound):
         super().__init__()
         self._clock = clock
 
+    def now(self) -> int:
+        """Return the time of the store's clock, in microseconds since 1970-01-01 UTC."""
+        return self._clock()
+
     async def ping(self) -> ServerInfo:
         """Return what answers behind the store, after a round trip to it."""
         return await self._call("ping", self._ping)

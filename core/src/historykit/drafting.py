@@ -1,0 +1,101 @@
+"""Messages on their way into a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from historykit.codec import MessageCodec, content_digest
+from historykit.errors import EncodeError, InvalidRequestError
+from historykit.ids import derive_id, new_id
+from historykit.messages import Message
+from historykit.records import MessageDraft
+
+__all__ = ["checked", "draft_messages"]
+
+_ANSWERS = frozenset({"function_result", "function_approval_response"})
+
+
+def draft_messages(
+    messages: Sequence[Message],
+    *,
+    codec: MessageCodec,
+    stream: str,
+    now: int,
+    idempotency_key: str | None = None,
+    external_ids: bool = True,
+) -> tuple[MessageDraft, ...]:
+    """Return `messages` encoded, each with the id under which a store recognizes it.
+
+    A message with an id of its own gets one derived from it and from the content: the same message
+    is recognized whenever it comes again, and a reused id with other content is another message;
+    one that comes twice in the batch is drafted once. With `external_ids` False those ids mean
+    nothing. The other ids are derived from `idempotency_key` and the place in the batch, or made
+    anew.
+
+    Raises `EncodeError` with a path that begins at ``messages[i]``.
+    """
+    drafts: dict[str, MessageDraft] = {}
+    previous_role = ""
+    for index, message in enumerate(checked(messages)):
+        data = message._to_encode()
+        body, digest = _encoded(codec, data, index)
+        own_id = message.message_id if external_ids else None
+        external = isinstance(own_id, str) and own_id != ""
+        if external:
+            id = derive_id("external", stream, str(own_id), digest)
+        elif idempotency_key is not None:
+            id = derive_id("key", stream, idempotency_key, str(index))
+        else:
+            id = new_id()
+        drafts.setdefault(
+            id,
+            MessageDraft(
+                id=id,
+                role=data["role"],
+                body=body,
+                digest=digest,
+                created_at=now,
+                turn_start=_starts_turn(data, previous_role),
+                external=external,
+            ),
+        )
+        previous_role = data["role"]
+    return tuple(drafts.values())
+
+
+def checked(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return `messages` if a store can take them, else raise `InvalidRequestError` naming the
+    item."""
+    if isinstance(messages, Message):
+        raise InvalidRequestError("messages must be a list of messages; put the message in one")
+    for index, message in enumerate(messages):
+        if not isinstance(message, Message):
+            raise InvalidRequestError(
+                f"messages[{index}] must be a historykit.Message, not {type(message).__name__}; "
+                "make one with Message.from_dict"
+            )
+        if not isinstance(message.role, str):
+            raise InvalidRequestError(
+                f"the role of messages[{index}] must be a string, not a "
+                f"{type(message.role).__name__}"
+            )
+    return messages
+
+
+def _encoded(codec: MessageCodec, data: Mapping[str, Any], index: int) -> tuple[bytes, bytes]:
+    try:
+        return codec.encode(data), content_digest(data)
+    except EncodeError as error:
+        path = f"messages[{index}].{error.path}".rstrip(".")
+        raise EncodeError(f"{path}: {error.message}", path=path) from error
+
+
+def _starts_turn(data: Mapping[str, Any], previous_role: str) -> bool:
+    """Return whether a turn starts here: with the first of the user's messages in a row.
+
+    A user's message that answers a call or an approval goes on with the turn.
+    """
+    if data["role"] != "user" or previous_role == "user":
+        return False
+    return not any(content.get("type") in _ANSWERS for content in data["contents"])

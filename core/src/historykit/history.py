@@ -1,0 +1,292 @@
+"""One store seen in one namespace and by one user: where messages become records and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from historykit.codec import MessageCodec, content_digest
+from historykit.config import HistoryConfig, build_config
+from historykit.drafting import checked, draft_messages
+from historykit.errors import (
+    InvalidRequestError,
+    TranscriptDivergedError,
+    VersionConflictError,
+)
+from historykit.ids import check_id
+from historykit.loading import LoadedHistory, load_history
+from historykit.messages import Message
+from historykit.plugins import load_backend
+from historykit.records import (
+    MAIN_STREAM,
+    AppendReceipt,
+    DeleteReceipt,
+    MessageDraft,
+    Retention,
+    SessionDraft,
+    SessionKey,
+    Tail,
+)
+from historykit.store import Clock, HistoryStore, system_clock
+from historykit.transcripts import new_part
+
+if TYPE_CHECKING:
+    from historykit.store_provider import StoreHistoryProvider
+
+__all__ = ["DEFAULT_NAMESPACE", "History", "open_history"]
+
+DEFAULT_NAMESPACE = "default"
+
+ATTEMPTS = 10
+"""How often a transcript is compared anew because another writer came first."""
+
+
+def open_history(
+    backend: str | HistoryConfig,
+    /,
+    *,
+    namespace: str | None = None,
+    user_id: str | None = None,
+    codec: MessageCodec | None = None,
+    clock: Clock = system_clock,
+    **settings: Any,
+) -> History:
+    """Return the history of the backend with that name, to be used with `async with`.
+
+    `settings` are the fields of the backend's configuration. Instead of a name, a `HistoryConfig`
+    from `load_config` is taken; arguments given here go before what it says. Nothing is connected
+    before ``async with`` or `History.open`.
+
+    Raises the errors of `load_backend`, and `ConfigError` for a setting that is wrong.
+    """
+    config = backend if isinstance(backend, HistoryConfig) else HistoryConfig(backend=backend)
+    spec = load_backend(config.backend)
+    store = spec.make_store(build_config(spec, {**config.settings, **settings}), clock=clock)
+    return History(
+        store,
+        namespace=config.namespace if namespace is None else namespace,
+        user_id=config.user_id if user_id is None else user_id,
+        codec=codec,
+    )
+
+
+class History:
+    """The sessions of one namespace in one store, of one user or of nobody in particular.
+
+    As an asynchronous context manager it opens and closes its store. Histories made by `as_user`
+    and providers share the store and leave it open.
+    """
+
+    def __init__(
+        self,
+        store: HistoryStore,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        user_id: str = "",
+        codec: MessageCodec | None = None,
+    ) -> None:
+        self.store = store
+        self.namespace = check_id(namespace, "namespace")
+        self.user_id = user_id if user_id == "" else check_id(user_id, "user_id")
+        self.codec = codec or MessageCodec()
+
+    def __repr__(self) -> str:
+        return (
+            f"History({self.store.backend!r}, namespace={self.namespace!r}, "
+            f"user_id={self.user_id!r})"
+        )
+
+    async def open(self) -> Self:
+        """Open the store and return the history itself."""
+        await self.store.open()
+        return self
+
+    async def aclose(self) -> None:
+        """Close the store. Closing twice does nothing."""
+        await self.store.aclose()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def as_user(self, user_id: str) -> History:
+        """Return the same history as one user sees it: the sessions of that user and no others."""
+        return History(
+            self.store,
+            namespace=self.namespace,
+            user_id=check_id(user_id, "user_id"),
+            codec=self.codec,
+        )
+
+    def key(self, session_id: str) -> SessionKey:
+        """Return where a session of this history lives in the store."""
+        return SessionKey(self.namespace, self.user_id, session_id)
+
+    def provider(self, source_id: str = "history", **options: Any) -> StoreHistoryProvider:
+        """Return a context provider for an agent over this history.
+
+        The options are those of `StoreHistoryProvider`.
+        """
+        from historykit.store_provider import StoreHistoryProvider
+
+        return StoreHistoryProvider(self, source_id, **options)
+
+    async def append(
+        self,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        stream: str = MAIN_STREAM,
+        idempotency_key: str | None = None,
+        expected_version: int | None = None,
+        incarnation: str | None = None,
+        retention: Retention | None = None,
+        create: SessionDraft | None = None,
+    ) -> AppendReceipt | None:
+        """Add messages to the end of a session: all of them, side by side, or none.
+
+        A session that does not exist is created. With an `idempotency_key`, a repeat of the call is
+        recognized and stores nothing; messages that have an id of their own are recognized by that.
+        Returns None, without a trip to the store, where there are no messages.
+
+        Raises `EncodeError` naming the item that cannot be stored, and the errors of
+        `HistoryStore.append`.
+        """
+        if not messages:
+            return None
+        return await self.store.append(
+            self.key(session_id),
+            self._drafts(messages, stream, idempotency_key=idempotency_key),
+            stream=stream,
+            create=create,
+            incarnation=incarnation,
+            expected_version=expected_version,
+            retention=retention,
+        )
+
+    async def append_transcript(
+        self,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        stream: str = MAIN_STREAM,
+        diverged: Literal["error", "replace"] = "error",
+        incarnation: str | None = None,
+        retention: Retention | None = None,
+        create: SessionDraft | None = None,
+    ) -> AppendReceipt | None:
+        """Add what is new in a transcript: the whole conversation, as some callers resend it.
+
+        Two round trips, whatever the length of the history; None where nothing is new. A transcript
+        that does not continue what is stored is a `TranscriptDivergedError`, or takes its place
+        with ``diverged="replace"``.
+        """
+        if diverged not in ("error", "replace"):
+            raise InvalidRequestError(f"diverged must be 'error' or 'replace', not {diverged!r}")
+        if not messages:
+            return None
+        digests = [content_digest(message._to_encode()) for message in checked(messages)]
+        key = self.key(session_id)
+        for attempt in range(1, ATTEMPTS + 1):
+            tail = await self.store.read_tail(key, stream=stream)
+            begin = _begin(tail, digests, key, replacing=diverged == "replace")
+            if begin == len(messages):
+                return None
+            drafts = self._drafts(messages[begin or 0 :], stream, external_ids=False)
+            try:
+                if begin is None:
+                    return await self.store.replace(
+                        key, drafts, stream=stream, expected_version=tail.version
+                    )
+                return await self.store.append(
+                    key,
+                    drafts,
+                    stream=stream,
+                    create=create,
+                    incarnation=incarnation or tail.incarnation,
+                    expected_version=tail.version,
+                    retention=retention,
+                )
+            except VersionConflictError:
+                if attempt == ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def load(
+        self,
+        session_id: str,
+        *,
+        stream: str = MAIN_STREAM,
+        limit: int | None = None,
+        turns: int | None = None,
+    ) -> list[Message]:
+        """Return the messages of a session, oldest first: all, or the newest ones.
+
+        `limit` counts messages, `turns` the user's turns; a system message that opens the session
+        is returned beside them. A session that does not exist is empty. Raises `DecodeError` for a
+        record that cannot be read.
+        """
+        loaded = await self.read(session_id, stream=stream, limit=limit, turns=turns)
+        return loaded.messages
+
+    async def read(
+        self,
+        session_id: str,
+        *,
+        stream: str = MAIN_STREAM,
+        limit: int | None = None,
+        turns: int | None = None,
+        strict: bool = True,
+    ) -> LoadedHistory:
+        """Return what `load` returns, with the session's version and incarnation.
+
+        Without `strict`, records that cannot be read are left out and reported in `skipped`.
+        """
+        return await load_history(
+            self.store,
+            self.key(session_id),
+            codec=self.codec,
+            stream=stream,
+            limit=limit,
+            turns=turns,
+            strict=strict,
+        )
+
+    async def delete(self, session_id: str) -> DeleteReceipt:
+        """Delete a session with all its messages. Deleting nothing is a receipt of zeros."""
+        return await self.store.delete_session(self.key(session_id))
+
+    def _drafts(
+        self,
+        messages: Sequence[Message],
+        stream: str,
+        *,
+        idempotency_key: str | None = None,
+        external_ids: bool = True,
+    ) -> tuple[MessageDraft, ...]:
+        return draft_messages(
+            messages,
+            codec=self.codec,
+            stream=stream,
+            now=self.store.now(),
+            idempotency_key=idempotency_key,
+            external_ids=external_ids,
+        )
+
+
+def _begin(tail: Tail, digests: Sequence[bytes], key: SessionKey, *, replacing: bool) -> int | None:
+    """Return where the new part of a transcript begins, None where it replaces what is stored."""
+    try:
+        return new_part(tail, digests, key)
+    except TranscriptDivergedError:
+        if not replacing:
+            raise
+        return None

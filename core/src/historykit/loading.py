@@ -1,0 +1,162 @@
+"""Histories on their way out of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from historykit.codec import MessageCodec
+from historykit.errors import ConflictError, DecodeError, InvalidRequestError
+from historykit.messages import Message
+from historykit.planning import INSTRUCTION_ROLES
+from historykit.records import PAGE_MESSAGES, SessionKey, Slice, StoredMessage, Window
+from historykit.store import HistoryStore
+
+__all__ = ["LoadedHistory", "decode_messages", "load_history"]
+
+ATTEMPTS = 5
+"""How often a load begins again because messages were changed while it read its pages."""
+
+TURN_GUESS = 16
+"""How many messages to read for each turn that is wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedHistory:
+    """What a load returns.
+
+    `messages` are oldest first. `incarnation` names the session's present life, None where there is
+    no session; `version` is its version. `skipped` holds an error for each record that a lenient
+    load could not read, with its sequence."""
+
+    messages: list[Message]
+    incarnation: str | None
+    version: int
+    skipped: tuple[DecodeError, ...] = ()
+
+
+async def load_history(
+    store: HistoryStore,
+    key: SessionKey,
+    *,
+    codec: MessageCodec,
+    stream: str,
+    limit: int | None = None,
+    turns: int | None = None,
+    strict: bool = True,
+) -> LoadedHistory:
+    """Return the newest `limit` messages of a stream, or its newest `turns` turns, or all of it.
+
+    A system message that opens the stream is returned beside them. Pages are read from the newest
+    to the oldest, one round trip each; what is appended meanwhile is not seen. Where messages were
+    changed or removed meanwhile, the load begins again.
+
+    Raises `DecodeError` for a record that cannot be read, unless `strict` is False: then it is left
+    out and reported.
+    """
+    _check_bound(limit, "limit")
+    _check_bound(turns, "turns")
+    for _ in range(ATTEMPTS):
+        pages = await _read_pages(store, key, stream, limit, turns)
+        if pages is not None:
+            break
+    else:
+        raise ConflictError(
+            f"session {key.session_id!r} is being edited faster than it can be read; try again"
+        )
+    rows = _chosen_rows(pages, turns)
+    skipped: list[DecodeError] = []
+    messages = decode_messages(rows, key, codec=codec, skipped=None if strict else skipped)
+    return LoadedHistory(
+        messages=messages,
+        incarnation=pages[0].incarnation,
+        version=pages[0].version,
+        skipped=tuple(skipped),
+    )
+
+
+def decode_messages(
+    rows: Iterable[StoredMessage],
+    key: SessionKey,
+    *,
+    codec: MessageCodec,
+    skipped: list[DecodeError] | None = None,
+) -> list[Message]:
+    """Return the messages that stored rows hold.
+
+    Raises `DecodeError` naming session and sequence; with `skipped`, such errors are put there and
+    the rows left out.
+    """
+    messages = []
+    decode, adopt, strict = codec.decode, Message._from_decoded, skipped is None
+    for row in rows:
+        try:
+            messages.append(adopt(decode(row.body, strict=strict)))
+        except (DecodeError, ValueError, TypeError) as error:
+            failure = _unreadable(row, key, error)
+            if skipped is None:
+                raise failure from error
+            skipped.append(failure)
+    return messages
+
+
+def _unreadable(row: StoredMessage, key: SessionKey, error: Exception) -> DecodeError:
+    return DecodeError(
+        f"message {row.sequence} (id {row.id}) of session {key.session_id!r} cannot be read: "
+        f"{error}. Read with strict=False to leave it out",
+        session_id=key.session_id,
+        sequence=row.sequence,
+    )
+
+
+async def _read_pages(
+    store: HistoryStore, key: SessionKey, stream: str, limit: int | None, turns: int | None
+) -> list[Slice] | None:
+    """Return the pages of one consistent load, newest first, or None where edits came between."""
+    pages: list[Slice] = []
+    rest, missing = limit, turns
+    while True:
+        before = pages[-1].messages[0].sequence if pages else None
+        window = Window(limit=_page_limit(rest, missing), before=before)
+        page = await store.read(key, window, stream=stream)
+        pages.append(page)
+        if (page.incarnation, page.epoch) != (pages[0].incarnation, pages[0].epoch):
+            return None
+        if rest is not None:
+            rest -= len(page.messages)
+        if missing is not None:
+            missing -= sum(row.turn_start for row in page.messages)
+        if not page.more or rest == 0 or (missing is not None and missing <= 0):
+            return pages
+
+
+def _page_limit(rest: int | None, missing: int | None) -> int | None:
+    """Return how many messages to ask for: for turns a guess, since their length is not known."""
+    if missing is None:
+        return rest
+    guess = min(missing * TURN_GUESS, PAGE_MESSAGES)
+    return guess if rest is None else min(guess, rest)
+
+
+def _chosen_rows(pages: list[Slice], turns: int | None) -> list[StoredMessage]:
+    rows = [row for page in reversed(pages) for row in page.messages]
+    opening = pages[-1].opening
+    if turns is not None:
+        begin = _turns_begin(rows, turns)
+        if begin and not pages[-1].more and rows[0].role in INSTRUCTION_ROLES:
+            opening = rows[0]
+        rows = rows[begin:]
+    return rows if opening is None else [opening, *rows]
+
+
+def _turns_begin(rows: list[StoredMessage], turns: int) -> int:
+    """Return the index at which the newest `turns` turns begin."""
+    starts = [index for index, row in enumerate(rows) if row.turn_start]
+    if turns == 0:
+        return len(rows)
+    return starts[-turns] if len(starts) >= turns else 0
+
+
+def _check_bound(value: int | None, what: str) -> None:
+    if value is not None and value < 0:
+        raise InvalidRequestError(f"{what} must be 0 or more, or None for no limit; not {value}")
