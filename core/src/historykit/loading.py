@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -66,7 +67,11 @@ async def load_history(
         )
     rows = _chosen_rows(pages, turns)
     skipped: list[DecodeError] = []
-    messages = decode_messages(rows, key, codec=codec, skipped=None if strict else skipped)
+    messages: list[Message] = []
+    for begin in range(0, len(rows), PAGE_MESSAGES):
+        part = rows[begin : begin + PAGE_MESSAGES]
+        messages += decode_messages(part, key, codec=codec, skipped=None if strict else skipped)
+        await asyncio.sleep(0)  # decoding takes milliseconds; others want the event loop too
     return LoadedHistory(
         messages=messages,
         incarnation=pages[0].incarnation,

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
 from historykit.errors import InvalidRequestError, StoreClosedError
 from historykit.history import History
 from historykit.ids import check_id
+from historykit.loading import LoadedHistory
+from historykit.messages import Message
 from historykit.providers import BaseHistoryProvider
-from historykit.records import MAIN_STREAM
+from historykit.records import MAIN_STREAM, Retention, SessionDraft, SessionKey
+from historykit.sessions import AgentSession, SessionContext
+from historykit.windows import whole_groups
 
-__all__ = ["SaveMode", "StoreHistoryProvider"]
+if TYPE_CHECKING:
+    from historykit.agent import SupportsAgentRun
+
+__all__ = ["OwningHistoryProvider", "SaveMode", "StoreHistoryProvider"]
 
 SaveMode = Literal["append", "transcript"]
 """What a save is given: what is new, or the whole conversation each time."""
@@ -239,7 +249,7 @@ class _Common(TypedDict):
     create: SessionDraft
 
 
-def _checked_bound(value: int | None, what: str) -> int | None:
+def _checked_bound(value: Any, what: str) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
         raise InvalidRequestError(f"{what} must be None or an integer of 0 or more, not {value!r}")
     return value
