@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 
 import historykit
-from historykit import Agent, AgentSession, Message
+from historykit import Agent, AgentSession, ChatOptions, Message
 
 EXTRAS = ("historykit.cli", "historykit.testing")
 
@@ -21,7 +21,7 @@ def import_core() -> None:
             importlib.import_module(module.name)
 
 
-async def echo(messages: list[Message]) -> str:
+async def echo(messages: list[Message], options: ChatOptions) -> str:
     return " / ".join(message.text for message in messages)
 
 
