@@ -1,0 +1,128 @@
+"""Storage for the conversation history of AI agents, on the database that you have.
+
+import historykit
+from historykit import Agent, AgentSession
+
+async with historykit.open_history("sqlite", path="chat.db") as history:
+    agent = Agent(client, name="assistant", context_providers=[history.provider()])
+    await agent.run("Hello", session=AgentSession(session_id="s1"))
+"""
+
+from historykit.agent import Agent, SupportsAgentRun
+from historykit.capabilities import Capability, Guarantee
+from historykit.clients import ChatClient, ChatOptions
+from historykit.codec import Codec, MessageCodec
+from historykit.config import HistoryConfig, load_config
+from historykit.contents import Content
+from historykit.errors import (
+    APIError,
+    BackendConflictError,
+    BackendError,
+    BackendLoadError,
+    BackendNotFoundError,
+    CapabilityNotSupportedError,
+    CodecError,
+    ConfigError,
+    ConflictError,
+    DecodeError,
+    EncodeError,
+    FileUploadError,
+    ForbiddenError,
+    HistoryKitError,
+    IncompatibleBackendError,
+    InvalidRequestError,
+    NotFoundError,
+    ResourceError,
+    RunInProgressError,
+    SessionDeletedError,
+    SessionStateError,
+    StorageError,
+    StorageUnavailableError,
+    StoreClosedError,
+    TooLargeError,
+    TranscriptDivergedError,
+    ValidationError,
+    VersionConflictError,
+    WrongLoopError,
+)
+from historykit.history import History, open_history
+from historykit.loading import LoadedHistory
+from historykit.messages import Message
+from historykit.plugins import BackendSpec, list_backends, load_backend, register
+from historykit.providers import (
+    BaseContextProvider,
+    BaseHistoryProvider,
+    ContextProvider,
+    HistoryProvider,
+    InMemoryHistoryProvider,
+)
+from historykit.responses import AgentResponse, AgentResponseUpdate
+from historykit.serialization import OpaqueValue, register_state_type
+from historykit.sessions import AgentSession, SessionContext
+from historykit.store import HistoryStore
+from historykit.store_provider import OwningHistoryProvider, StoreHistoryProvider
+
+__all__ = [
+    "APIError",
+    "Agent",
+    "AgentResponse",
+    "AgentResponseUpdate",
+    "AgentSession",
+    "BackendConflictError",
+    "BackendError",
+    "BackendLoadError",
+    "BackendNotFoundError",
+    "BackendSpec",
+    "BaseContextProvider",
+    "BaseHistoryProvider",
+    "Capability",
+    "CapabilityNotSupportedError",
+    "ChatClient",
+    "ChatOptions",
+    "Codec",
+    "CodecError",
+    "ConfigError",
+    "ConflictError",
+    "Content",
+    "ContextProvider",
+    "DecodeError",
+    "EncodeError",
+    "FileUploadError",
+    "ForbiddenError",
+    "Guarantee",
+    "History",
+    "HistoryConfig",
+    "HistoryKitError",
+    "HistoryProvider",
+    "HistoryStore",
+    "InMemoryHistoryProvider",
+    "IncompatibleBackendError",
+    "InvalidRequestError",
+    "LoadedHistory",
+    "Message",
+    "MessageCodec",
+    "NotFoundError",
+    "OpaqueValue",
+    "OwningHistoryProvider",
+    "ResourceError",
+    "RunInProgressError",
+    "SessionContext",
+    "SessionDeletedError",
+    "SessionStateError",
+    "StorageError",
+    "StorageUnavailableError",
+    "StoreClosedError",
+    "StoreHistoryProvider",
+    "SupportsAgentRun",
+    "TooLargeError",
+    "TranscriptDivergedError",
+    "ValidationError",
+    "VersionConflictError",
+    "WrongLoopError",
+    "list_backends",
+    "load_backend",
+    "load_config",
+    "open_history",
+    "register",
+    "register_state_type",
+]
