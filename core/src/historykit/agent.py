@@ -1,0 +1,160 @@
+"""An agent: a chat client with instructions, tools and a context pipeline."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, overload
+
+from historykit.clients import ChatClient
+from historykit.contents import Content
+from historykit.messages import Message
+from historykit.providers import BaseContextProvider, BaseHistoryProvider
+from historykit.responses import AgentResponse
+from historykit.runs import AgentRun, check_providers
+from historykit.sessions import AgentSession
+from historykit.streaming import AgentStream
+
+__all__ = ["Agent", "SupportsAgentRun"]
+
+AgentInput: TypeAlias = str | Content | Message | Sequence[str | Content | Message] | None
+
+
+class SupportsAgentRun(Protocol):
+    """What a context provider may rely on in the agent that runs it."""
+
+    @property
+    def id(self) -> str:
+        """The id of the agent."""
+        ...
+
+    @property
+    def name(self) -> str | None:
+        """The name of the agent."""
+        ...
+
+    def run(
+        self, messages: Any = None, *, stream: Any = False, session: Any = None, **kwargs: Any
+    ) -> Any:
+        """Run the agent."""
+        ...
+
+
+class Agent:
+    """An agent that sends a conversation through its context providers to a chat client.
+
+    `client` is anything that answers messages (`ChatClient`): an async function will do. `id` is
+    the name where it is not given, and "" without either. `instructions` go to the client beside
+    the messages and are not stored. `tools` are functions, or callable objects with a `name`, that
+    the agent calls when the model asks for it. `default_options` are under those of each run; the
+    agent itself reads three of them: ``store`` (the service keeps the conversation),
+    ``conversation_id`` (under which it does) and ``max_iterations`` (how many times the model may
+    call tools in a run, 40).
+
+    Without any context provider, an agent that is run with a session gets an
+    `InMemoryHistoryProvider`, unless the model's service keeps the conversation. Raises
+    `ValueError` for two providers of one `source_id`, and for two that save to the same history
+    (agent_framework Sessions API).
+    """
+
+    def __init__(
+        self,
+        client: ChatClient,
+        *,
+        name: str | None = None,
+        id: str | None = None,
+        description: str | None = None,
+        instructions: str | None = None,
+        tools: Callable[..., Any] | Sequence[Any] | None = None,
+        context_providers: Sequence[BaseContextProvider] | None = None,
+        default_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.client = client
+        self.id = id or name or ""
+        self.name = name
+        self.description = description
+        self.instructions = instructions
+        self.tools: list[Any] = list(tools or ()) if not callable(tools) else [tools]
+        self.context_providers = list(context_providers or ())
+        self.default_options = dict(default_options or {})
+        check_providers(self.context_providers)
+        _warn_of_double_history(self.context_providers)
+
+    @overload
+    def run(
+        self,
+        messages: AgentInput = None,
+        *,
+        stream: Literal[False] = False,
+        session: AgentSession | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Coroutine[Any, Any, AgentResponse]: ...
+    @overload
+    def run(
+        self,
+        messages: AgentInput = None,
+        *,
+        stream: Literal[True],
+        session: AgentSession | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> AgentStream: ...
+    def run(
+        self,
+        messages: AgentInput = None,
+        *,
+        stream: bool = False,
+        session: AgentSession | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Coroutine[Any, Any, AgentResponse] | AgentStream:
+        """Return the answer to the messages when awaited, or a stream of it with `stream`.
+
+        The context providers see the run in their order before the model, and in the reverse order
+        after it. Without a session they get a new one for this run alone. If a provider, the model
+        or the task's cancellation ends the run before the answer is whole, nothing is saved.
+
+        An error of a provider after the answer is raised when all of them had their turn; the
+        answer is its attribute `agent_response`.
+        """
+        run = AgentRun(
+            self,
+            _as_messages(messages),
+            session=_checked_session(session),
+            options=options or {},
+            stream=stream,
+        )
+        answer = AgentStream(run)
+        return answer if stream else answer.get_final_response()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id!r})"
+
+
+def _as_messages(given: AgentInput) -> list[Message]:
+    if given is None:
+        return []
+    items = [given] if isinstance(given, str | Content | Message) else given
+    return [item if isinstance(item, Message) else Message("user", [item]) for item in items]
+
+
+def _checked_session(session: object) -> AgentSession | None:
+    if session is None or isinstance(session, AgentSession):
+        return session
+    raise TypeError(
+        f"a session is an AgentSession, not {type(session).__name__}; for an id there is"
+        " AgentSession(session_id=...)"
+    )
+
+
+def _warn_of_double_history(providers: Sequence[BaseContextProvider]) -> None:
+    loading = [
+        repr(provider.source_id)
+        for provider in providers
+        if isinstance(provider, BaseHistoryProvider) and provider.load_messages
+    ]
+    if len(loading) > 1:
+        warnings.warn(
+            f"the providers {', '.join(loading)} all load history, which the model then gets more"
+            " than once; set load_messages=False on all but one",
+            UserWarning,
+            stacklevel=3,
+        )

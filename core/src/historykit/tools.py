@@ -1,0 +1,90 @@
+"""The tools of an agent, run when the model calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from historykit.contents import Content
+from historykit.messages import Message
+
+Tool: TypeAlias = Callable[..., Any]
+
+
+def calls_to_run(messages: Sequence[Message], tools: Iterable[Any]) -> list[Content]:
+    """Return the calls in the messages that the agent has to run, none if they are the caller's.
+
+    They are the caller's where no tool can be called, where one of them names a tool that is only
+    declared, and where the model waits for the user. What the service ran itself has a result
+    already, or is marked as `hosted` or `informational_only`.
+    """
+    contents = [content for message in messages for content in message.contents]
+    answered = {content.call_id for content in contents if content.type == "function_result"}
+    calls = [
+        content
+        for content in contents
+        if content.type == "function_call"
+        and content.call_id not in answered
+        and not (content.hosted or content.informational_only)
+    ]
+    runnable = {_name(tool): tool for tool in tools}
+    declared = {name for name, tool in runnable.items() if not callable(tool)}
+    waits = any(content.user_input_request for content in contents)
+    if waits or len(declared) == len(runnable) or declared & {call.name for call in calls}:
+        return []
+    return calls
+
+
+async def run_calls(calls: Iterable[Content], tools: Iterable[Any]) -> Message:
+    """Return the message with the results of the calls, which are run at the same time.
+
+    A call that fails has the error as its result; so has one of an unknown tool, or one whose
+    arguments are not a JSON object.
+    """
+    by_name = {_name(tool): tool for tool in tools if callable(tool)}
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_run_call(call, by_name)) for call in calls]
+    return Message("tool", [task.result() for task in tasks])
+
+
+def refuse_calls(calls: Iterable[Content], reason: str) -> Message:
+    """Return the message that answers each call with the reason why it was not run."""
+    return Message("tool", [_failure(call, reason) for call in calls])
+
+
+async def _run_call(call: Content, tools: Mapping[str | None, Tool]) -> Content:
+    tool = tools.get(call.name)
+    if tool is None:
+        return _failure(call, f"there is no tool {call.name!r}")
+    try:
+        result = tool(**_arguments(call))
+        if inspect.isawaitable(result):
+            result = await result
+        return Content.from_function_result(call.call_id or "", result=result)
+    except Exception as error:
+        return _failure(call, f"{type(error).__name__}: {error}")
+
+
+def _failure(call: Content, reason: str) -> Content:
+    return Content.from_function_result(
+        call.call_id or "", result=f"Error: {reason}", exception=reason
+    )
+
+
+def _arguments(call: Content) -> Mapping[str, Any]:
+    given = call.arguments
+    arguments = json.loads(given) if isinstance(given, str) and given.strip() else given or {}
+    if not isinstance(arguments, Mapping):
+        raise TypeError("the arguments of a call are a JSON object")
+    return arguments
+
+
+def _name(tool: Any) -> str | None:
+    if isinstance(tool, Mapping):
+        name = tool.get("name") or (tool.get("function") or {}).get("name")
+    else:
+        name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
+    return name if isinstance(name, str) else None
