@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from historykit.codec import MessageCodec, content_digest
-from historykit.config import HistoryConfig, build_config
+from historykit.config import DEFAULT_NAMESPACE, HistoryConfig, build_config
 from historykit.drafting import checked, draft_messages
 from historykit.errors import (
     InvalidRequestError,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from historykit.store_provider import StoreHistoryProvider
 
 __all__ = ["DEFAULT_NAMESPACE", "History", "open_history"]
-
-DEFAULT_NAMESPACE = "default"
 
 ATTEMPTS = 10
 """How often a transcript is compared anew because another writer came first."""
