@@ -128,9 +128,6 @@ def _subtable(
     backend: str, table: Mapping[str, object], path: str | os.PathLike[str] | None
 ) -> dict[str, object]:
     """Return the backend's own table. One whose name is almost right is not passed over."""
-    settings = table.get(backend, {})
-    if not isinstance(settings, dict):
-        raise ConfigError(f"{path}: [history.{backend}] must be a table", field=backend)
     others = [name for name, value in table.items() if isinstance(value, dict)]
     similar = nearest(backend, others)
     if backend not in others and similar is not None:
@@ -139,7 +136,8 @@ def _subtable(
             f"rename it to [history.{backend}]",
             field=similar,
         )
-    return settings
+    settings = table.get(backend)
+    return settings if isinstance(settings, dict) else {}
 
 
 def _environment(backend: str, environ: Mapping[str, str]) -> dict[str, object]:

@@ -133,7 +133,7 @@ def _checked(annotation: Any, value: object) -> object:
     if annotation is Path and isinstance(value, str):
         return Path(value)
     kind = get_origin(annotation) or annotation
-    if isinstance(kind, type) and not isinstance(value, kind):
+    if kind is not Any and isinstance(kind, type) and not isinstance(value, kind):
         raise ValueError
     return value
 
