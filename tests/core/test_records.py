@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from historykit import InvalidRequestError
+from historykit.records import (
+    PAGE_MESSAGES,
+    MessagePatch,
+    MessageSelector,
+    Retention,
+    SessionDraft,
+    SessionKey,
+    SessionPatch,
+    SessionQuery,
+    Window,
+)
+
+
+@pytest.mark.parametrize(
+    "parts", [("", "", "s"), ("n", "", ""), ("n", "\0", "s"), ("n", None, "s")]
+)
+def test_a_key_is_made_of_identifiers(parts):
+    """A session key with a part that is no identifier is refused."""
+    with pytest.raises(InvalidRequestError):
+        SessionKey(*parts)
+
+
+def test_a_key_may_be_of_no_user():
+    """The user of a session key may be the empty text."""
+    assert SessionKey("n", "", "s").user_id == ""
+
+
+@pytest.mark.parametrize("fields", [{"body": b"{}"}, {"digest": b"d"}])
+def test_a_new_body_comes_with_its_digest(fields):
+    """A patch that has only one of body and digest is refused."""
+    with pytest.raises(InvalidRequestError, match="digest"):
+        MessagePatch(**fields)
+
+
+def test_a_selector_selects_something():
+    """A selector without a condition is refused."""
+    with pytest.raises(InvalidRequestError, match="delete_session"):
+        MessageSelector()
+    assert MessageSelector(ids=()).ids == ()
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_retention_keeps_a_message(number):
+    """A retention of less than one message is refused."""
+    with pytest.raises(InvalidRequestError, match="1 or more"):
+        Retention(number)
+
+
+@pytest.mark.parametrize("fields", [{"limit": -1}, {"before": 1, "after": 1}])
+def test_a_window_has_one_direction_and_no_negative_limit(fields):
+    """A window with a negative limit or two ends is refused."""
+    with pytest.raises(InvalidRequestError):
+        Window(**fields)
+
+
+@pytest.mark.parametrize(("limit", "page"), [(None, PAGE_MESSAGES), (3, 3), (10**6, PAGE_MESSAGES)])
+def test_a_page_is_as_long_as_the_limit_at_most(limit, page):
+    """The page of a window is its limit, and never more than a slice holds."""
+    assert Window(limit=limit).page == page
+
+
+@pytest.mark.parametrize("fields", [{"offset": -1}, {"limit": 0}, {"limit": PAGE_MESSAGES + 1}])
+def test_a_query_is_bounded(fields):
+    """A query with a limit or an offset out of bounds is refused."""
+    with pytest.raises(InvalidRequestError):
+        SessionQuery(namespace="n", **fields)
+
+
+def test_a_session_draft_turns_into_a_patch_of_all_its_fields():
+    """The patch of a draft has each of its fields but the time of creation."""
+    draft = SessionDraft(agent_id="a", status="failed", labels=frozenset("l"), body=b"b")
+    assert draft.as_patch() == SessionPatch(
+        agent_id="a", status="failed", memory_enabled=True, labels=frozenset("l"), body=b"b"
+    )
