@@ -133,9 +133,12 @@ def content_digest(data: Mapping[str, Any]) -> bytes:
     ``additional_properties`` are left out; nor do the other fields of the message. Raises
     `EncodeError` where `MessageCodec.encode` does.
     """
-    content = {"contents": data.get("contents") or [], "role": data.get("role")}
-    form = _json(content, orjson.OPT_SORT_KEYS, canonical=True)
-    return blake2b(_without_empty_properties(form), digest_size=16).digest()
+    contents = data.get("contents") or []
+    if isinstance(contents, (list, tuple)):  # a union would cost more than the check
+        contents = [_without_empty_properties(content) for content in contents]
+    value = {"contents": contents, "role": data.get("role")}
+    form = _json(value, orjson.OPT_SORT_KEYS, canonical=True)
+    return blake2b(_without_nested_empty_properties(form), digest_size=16).digest()
 
 
 def is_exact_json(value: Any) -> bool:
@@ -189,11 +192,15 @@ def _read_json(body: bytes, strict: bool) -> dict[str, Any]:
     return value
 
 
-def _without_empty_properties(form: bytes) -> bytes:
-    # In a text JSON escapes the quotation marks: only keys match here.
-    form = form.replace(b'"additional_properties":{},', b"")
-    if b'"additional_properties":' in form:
-        form = form.replace(b'"additional_properties":null', b'"additional_properties":{}')
+def _without_empty_properties(content: Any) -> Any:
+    if type(content) is dict and not content.get("additional_properties", True):
+        return {key: content[key] for key in content if key != "additional_properties"}
+    return content
+
+
+def _without_nested_empty_properties(form: bytes) -> bytes:
+    if b'"additional_properties":{}' in form:
+        # In a text JSON escapes the quotation marks: only keys match here.
         form = form.replace(b'"additional_properties":{},', b"")
         form = form.replace(b',"additional_properties":{}', b"")
         form = form.replace(b'"additional_properties":{}', b"")
