@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from historykit import Content, EncodeError, InvalidRequestError, Message, MessageCodec
+from historykit.drafting import draft_messages
+
+
+def drafts(*messages, **options):
+    return draft_messages(messages, codec=MessageCodec(), stream="main", now=7, **options)
+
+
+def user(text, **fields):
+    return Message("user", text, **fields)
+
+
+def test_a_draft_holds_the_message_as_it_is_now():
+    """The body of a draft decodes to the message, and a later change does not reach it."""
+    message = user("hello", additional_properties={"a": 1})
+    (draft,) = drafts(message)
+    data = message.to_dict()
+    message.additional_properties["a"] = 2
+    assert MessageCodec().decode(draft.body) == data
+    assert (draft.role, draft.created_at, draft.external) == ("user", 7, False)
+
+
+def test_messages_without_ids_get_new_ones():
+    """Equal messages without ids are drafted under different ids each time."""
+    first, second = user("yes"), user("yes")
+    found = [*drafts(first, second), *drafts(first, second)]
+    assert len({draft.id for draft in found}) == 4
+
+
+def test_an_idempotency_key_fixes_the_ids():
+    """The same key gives the same ids, another key or stream others."""
+    batch = user("yes"), user("yes")
+    assert [d.id for d in drafts(*batch, idempotency_key="k")] == [
+        d.id for d in drafts(*batch, idempotency_key="k")
+    ]
+    one = {d.id for d in drafts(*batch, idempotency_key="k")}
+    other = {d.id for d in drafts(*batch, idempotency_key="l")}
+    elsewhere = draft_messages(
+        batch, codec=MessageCodec(), stream="audit", now=0, idempotency_key="k"
+    )
+    assert len(one | other | {d.id for d in elsewhere}) == 6
+
+
+def test_a_message_with_an_id_is_recognized_by_it_and_by_what_it_says():
+    """A message's own id gives the same id for the same content, and another for other content."""
+    (first,) = drafts(user("yes", message_id="m1"))
+    (again,) = drafts(user("yes", message_id="m1", author_name="ada"), idempotency_key="k")
+    (changed,) = drafts(user("no", message_id="m1"))
+    (other,) = drafts(user("yes", message_id="m2"))
+    assert first.external
+    assert first.id == again.id
+    assert len({first.id, changed.id, other.id}) == 3
+    assert uuid.UUID(first.id)
+
+
+def test_the_same_message_twice_is_drafted_once():
+    """A message that comes twice in a batch with one id and one content is one draft."""
+    first, second = drafts(user("a", message_id="1"), user("b"), user("a", message_id="1"))
+    assert first.external
+    assert not second.external
+
+
+@pytest.mark.parametrize("message_id", ["", None])
+def test_an_empty_id_is_no_id(message_id):
+    """A message whose id is empty is one without id."""
+    assert not drafts(user("a", message_id=message_id))[0].external
+
+
+def test_external_ids_can_be_left_aside():
+    """With `external_ids` False a message's own id has no meaning."""
+    message = user("a", message_id="1")
+    assert drafts(message, external_ids=False)[0].id != drafts(message)[0].id
+
+
+def test_a_turn_starts_with_the_first_message_of_the_user():
+    """Of a batch, the first user message in a row starts a turn, answers and tools do not."""
+    answer = Message("user", [Content("function_approval_response", id="a", approved=True)])
+    batch = [
+        Message("system", "be nice"),
+        user("a"),
+        user("b"),
+        Message("assistant", "c"),
+        Message("tool", [Content.from_function_result("1", result="r")]),
+        answer,
+        Message("assistant", "d"),
+        user("e"),
+    ]
+    starts = [draft.turn_start for draft in drafts(*batch)]
+    assert starts == [False, True, False, False, False, False, False, True]
+
+
+def test_a_value_that_cannot_be_stored_is_named():
+    """An item that has no encoding is refused with the path that leads to it."""
+    bad = user("b", additional_properties={"x": object()})
+    with pytest.raises(EncodeError, match=r"messages\[1\]\.additional_properties\.x") as raised:
+        drafts(user("a"), bad)
+    assert raised.value.path == "messages[1].additional_properties.x"
+
+
+def test_only_messages_are_drafted():
+    """Something else than a message is refused by its place, and so is a single message."""
+    with pytest.raises(InvalidRequestError, match=r"messages\[1\] must be a historykit.Message"):
+        drafts(user("a"), {"role": "user"})
+    with pytest.raises(InvalidRequestError, match="a list of messages"):
+        draft_messages(user("a"), codec=MessageCodec(), stream="main", now=0)
+    with pytest.raises(InvalidRequestError, match=r"role of messages\[0\]"):
+        drafts(Message(None, "a"))
