@@ -99,9 +99,7 @@ class Message:
     @property
     def additional_properties(self) -> dict[str, Any]:
         """A mutable dict of further data; keys are kept as they are."""
-        properties: dict[str, Any] | None = self._data.get("additional_properties")
-        if properties is None:
-            properties = self._data["additional_properties"] = {}
+        properties: dict[str, Any] = self._data["additional_properties"]
         return properties
 
     @additional_properties.setter

@@ -75,8 +75,9 @@ def _failure(call: Content, reason: str) -> Content:
 
 
 def _arguments(call: Content) -> Mapping[str, Any]:
-    given = call.arguments
-    arguments = json.loads(given) if isinstance(given, str) and given.strip() else given or {}
+    arguments: Any = call.arguments or {}
+    if isinstance(arguments, str):
+        arguments = json.loads(arguments) if arguments.strip() else {}
     if not isinstance(arguments, Mapping):
         raise TypeError("the arguments of a call are a JSON object")
     return arguments
