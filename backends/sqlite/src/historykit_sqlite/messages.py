@@ -1,0 +1,274 @@
+"""What is done with messages. Each function runs in the connection's thread, in a transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import Any, Final
+
+from historykit.planning import (
+    INSTRUCTION_ROLES,
+    check_version,
+    cut_page,
+    message_not_found,
+    plan_append,
+    retention_cut,
+    role_mismatch,
+    session_not_found,
+)
+from historykit.records import (
+    MAIN_STREAM,
+    TAIL_DIGESTS,
+    UNCHANGED,
+    AppendReceipt,
+    AppendRequest,
+    MessageDraft,
+    MessagePatch,
+    MessageSelector,
+    ReplaceRequest,
+    SessionKey,
+    Slice,
+    StoredMessage,
+    Tail,
+    Window,
+)
+from historykit_sqlite.heads import Head, read_head, write_head
+from historykit_sqlite.sessions import insert_session
+
+__all__ = ["append", "delete_messages", "read", "read_tail", "replace", "update_message"]
+
+LARGEST: Final = (1 << 63) - 1
+"""The largest integer of SQLite: above every sequence and every time."""
+
+COLUMNS: Final = "sequence, id, role, body, created_at, turn_start, reaction, extra, revision"
+
+STREAM: Final = "FROM messages WHERE session = ? AND stream = ?"
+
+NEWEST: Final = f"SELECT {COLUMNS} {STREAM} AND sequence < ? ORDER BY sequence DESC LIMIT ?"
+OLDEST: Final = f"SELECT {COLUMNS} {STREAM} AND sequence > ? ORDER BY sequence LIMIT ?"
+BY_ID: Final = f"SELECT {COLUMNS} FROM messages WHERE session = ? AND id = ?"
+DIGESTS: Final = f"SELECT digest {STREAM} ORDER BY sequence DESC LIMIT ?"
+NEWEST_TIME: Final = f"SELECT created_at {STREAM} ORDER BY sequence DESC LIMIT 1"
+OPENING: Final = f"SELECT sequence, role {STREAM} ORDER BY sequence LIMIT 1"
+FROM_OLDEST: Final = f"SELECT sequence {STREAM} ORDER BY sequence LIMIT 1 OFFSET ?"
+FROM_NEWEST: Final = f"SELECT sequence {STREAM} ORDER BY sequence DESC LIMIT 1 OFFSET ?"
+TURN_START: Final = (
+    f"SELECT sequence {STREAM} AND turn_start AND sequence <= ? ORDER BY sequence DESC LIMIT 1"
+)
+KNOWN: Final = "SELECT sequence, digest FROM messages WHERE session = ? AND id = ?"
+INSERT: Final = """
+INSERT INTO messages
+(session, stream, sequence, id, role, created_at, turn_start, digest, body, extra)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+UPDATE: Final = """
+UPDATE messages SET body = ?, digest = coalesce(?, digest), reaction = ?, extra = ?, revision = ?
+WHERE session = ? AND id = ?
+"""
+DELETE_RANGE: Final = f"DELETE {STREAM} AND sequence BETWEEN ? AND ?"
+DELETE_SELECTED: Final = f"{DELETE_RANGE} AND created_at < ?"
+
+
+def append(db: sqlite3.Connection, request: AppendRequest) -> AppendReceipt:
+    """Do an append: look at the session's row and for the ids, decide, write."""
+    head = read_head(db, request.key)
+    if head is None:
+        plan = plan_append(request, None, {})
+        head = insert_session(
+            db, request.key, request.create, plan.receipt.incarnation, request.now
+        )
+    else:
+        plan = plan_append(request, head.planned(), _known(db, head, request.drafts))
+    if plan.drafts:
+        _insert(db, head, request.stream, plan.drafts)
+        if request.retention is not None:
+            _trim(db, head, request.stream, request.retention.max_messages)
+        write_head(db, head, now=request.now)
+    return plan.receipt
+
+
+def read(db: sqlite3.Connection, key: SessionKey, window: Window, stream: str) -> Slice:
+    """Return one page of a stream."""
+    head = read_head(db, key)
+    if head is None:
+        return Slice((), None, 0, 0, False)
+    if window.after is None:
+        statement, bound = NEWEST, LARGEST if window.before is None else window.before
+    else:
+        statement, bound = OLDEST, window.after
+    parameters = (head.row, stream, _fitting(bound), window.page + 1)
+    with closing(db.execute(statement, parameters)) as rows:
+        messages, more = cut_page(map(_message, rows), window)
+    windowed = more and window.limit and window.after is None
+    opening = _opening(db, head.row, stream) if windowed else None
+    return Slice(messages, head.incarnation, head.version, head.epoch, more, opening)
+
+
+def read_tail(db: sqlite3.Connection, key: SessionKey, stream: str) -> Tail:
+    """Return count and digests of a stream's end."""
+    head = read_head(db, key)
+    if head is None:
+        return Tail(incarnation=None, version=0, count=0, trimmed=0, digests=())
+    newest_first = db.execute(DIGESTS, (head.row, stream, TAIL_DIGESTS)).fetchall()
+    return Tail(
+        incarnation=head.incarnation,
+        version=head.version,
+        count=head.live.get(stream, 0),
+        trimmed=head.trimmed.get(stream, 0),
+        digests=tuple(digest for (digest,) in reversed(newest_first)),
+    )
+
+
+def update_message(
+    db: sqlite3.Connection, key: SessionKey, message_id: str, patch: MessagePatch, now: int
+) -> StoredMessage:
+    """Change a message in its place and return it."""
+    head = _existing(db, key)
+    found = db.execute(BY_ID, (head.row, message_id)).fetchone()
+    if found is None:
+        raise message_not_found(key, message_id)
+    row = _message(found)
+    if patch.required_role not in (None, row.role):
+        raise role_mismatch(row.role, str(patch.required_role))
+    changed = row._replace(
+        body=row.body if patch.body is None else patch.body,
+        reaction=row.reaction if patch.reaction is UNCHANGED else patch.reaction,
+        extra=row.extra if patch.extra is UNCHANGED else patch.extra,
+        revision=row.revision + 1,
+    )
+    fields = (changed.body, patch.digest, changed.reaction, changed.extra, changed.revision)
+    db.execute(UPDATE, (*fields, head.row, message_id))
+    write_head(db, head, now=now, edited=True)
+    return changed
+
+
+def delete_messages(
+    db: sqlite3.Connection, key: SessionKey, selector: MessageSelector, now: int
+) -> int:
+    """Delete what is selected and return how many messages that were."""
+    head = read_head(db, key)
+    if head is None:
+        return 0
+    bounds = (
+        head.row,
+        selector.stream,
+        _fitting(0 if selector.first is None else selector.first),
+        _fitting(LARGEST if selector.last is None else selector.last),
+        _fitting(LARGEST if selector.created_before is None else selector.created_before),
+    )
+    if selector.ids is None:
+        deleted = db.execute(DELETE_SELECTED, bounds).rowcount
+    else:
+        ids = dict.fromkeys(selector.ids)
+        statement = f"{DELETE_SELECTED} AND id = ?"
+        deleted = db.executemany(statement, [(*bounds, id) for id in ids]).rowcount
+    if deleted:
+        head.live[selector.stream] -= deleted
+        _note_newest(db, head)
+        write_head(db, head, now=now, edited=True)
+    return deleted
+
+
+def replace(db: sqlite3.Connection, request: ReplaceRequest) -> AppendReceipt:
+    """Put other messages in the place of all those of a stream."""
+    head = _existing(db, request.key)
+    check_version(request.key, request.expected_version, head.version)
+    db.execute(DELETE_RANGE, (head.row, request.stream, 0, LARGEST))
+    head.live[request.stream] = 0
+    first = head.next_sequence
+    _insert(db, head, request.stream, request.drafts)
+    _note_newest(db, head)
+    write_head(db, head, now=request.now, edited=True)
+    return AppendReceipt(
+        incarnation=head.incarnation,
+        version=head.version,
+        ids=tuple(draft.id for draft in request.drafts),
+        sequences=tuple(range(first, head.next_sequence)),
+        stored=len(request.drafts),
+    )
+
+
+def _existing(db: sqlite3.Connection, key: SessionKey) -> Head:
+    head = read_head(db, key)
+    if head is None:
+        raise session_not_found(key)
+    return head
+
+
+def _known(
+    db: sqlite3.Connection, head: Head, drafts: Iterable[MessageDraft]
+) -> dict[str, tuple[int, bytes]]:
+    """Return sequence and digest of those drafts that are stored, by id."""
+    found = ((draft.id, db.execute(KNOWN, (head.row, draft.id)).fetchone()) for draft in drafts)
+    return {id: row for id, row in found if row is not None}
+
+
+def _insert(
+    db: sqlite3.Connection, head: Head, stream: str, drafts: Sequence[MessageDraft]
+) -> None:
+    db.executemany(
+        INSERT,
+        [
+            (
+                head.row,
+                stream,
+                sequence,
+                draft.id,
+                draft.role,
+                draft.created_at,
+                draft.turn_start,
+                draft.digest,
+                draft.body,
+                draft.extra,
+            )
+            for sequence, draft in enumerate(drafts, start=head.next_sequence)
+        ],
+    )
+    head.next_sequence += len(drafts)
+    head.live[stream] = head.live.get(stream, 0) + len(drafts)
+    if stream == MAIN_STREAM and drafts:
+        head.last_message_at = drafts[-1].created_at
+
+
+def _trim(db: sqlite3.Connection, head: Head, stream: str, wanted: int) -> None:
+    """Remove the oldest turns, as far as `wanted` messages stay."""
+    excess = head.live[stream] - wanted
+    if excess <= 0:
+        return
+    # The way to the oldest message that is wanted is shorter from one end than from the other.
+    step = (FROM_OLDEST, excess) if excess < wanted else (FROM_NEWEST, wanted - 1)
+    (oldest_wanted,) = db.execute(step[0], (head.row, stream, step[1])).fetchone()
+    cut = retention_cut(
+        (start for (start,) in db.execute(TURN_START, (head.row, stream, oldest_wanted))),
+        oldest_wanted=oldest_wanted,
+        opening=db.execute(OPENING, (head.row, stream)).fetchone(),
+    )
+    if cut is not None:
+        removed = db.execute(DELETE_RANGE, (head.row, stream, *cut)).rowcount
+        head.live[stream] -= removed
+        head.trimmed[stream] = head.trimmed.get(stream, 0) + removed
+
+
+def _note_newest(db: sqlite3.Connection, head: Head) -> None:
+    newest = db.execute(NEWEST_TIME, (head.row, MAIN_STREAM)).fetchone()
+    head.last_message_at = None if newest is None else newest[0]
+
+
+def _opening(db: sqlite3.Connection, session: int, stream: str) -> StoredMessage | None:
+    """Return the message that opens the stream if it instructs the model."""
+    row = _message(db.execute(OLDEST, (session, stream, 0, 1)).fetchone())
+    return row if row.role in INSTRUCTION_ROLES else None
+
+
+def _message(row: tuple[Any, ...]) -> StoredMessage:
+    """Return the message that a row of `COLUMNS` holds."""
+    sequence, id, role, body, created_at, turn_start, reaction, extra, revision = row
+    return StoredMessage(
+        sequence, id, role, body, created_at, turn_start == 1, reaction, extra, revision
+    )
+
+
+def _fitting(number: int) -> int:
+    """Return the integer of SQLite nearest to a bound: no stored number lies between the two."""
+    return max(-LARGEST, min(number, LARGEST))
