@@ -238,6 +238,15 @@ def test_unknown_type_survives_a_process_without_it(registry: dict[str, type[Any
     assert codec.decode(saved) == data
 
 
+def test_warning_that_is_an_error_is_not_damage(registry: dict[str, type[Any]]) -> None:
+    """Where warnings are errors, the warning about an unknown type is raised as it is."""
+    register_state_type(Ticket)
+    body = MessageCodec().encode({"ticket": Ticket(7)})
+    del registry["ticket"]
+    with pytest.raises(RuntimeWarning, match="'ticket'"):
+        MessageCodec().decode(body, strict=False)
+
+
 def test_transforms_are_applied_in_order() -> None:
     """Each transform puts its byte in front; the reader undoes them from the first byte on."""
     codec = MessageCodec([Zlib(), Mask()])
@@ -330,9 +339,9 @@ def test_endless_layers_are_damage() -> None:
         b'\x01{"a":["!dict",1]}',
         b'\x01{"a":["!set",[]]}',
         b'\x01{"a":["!decimal","x"]}',
+        b'\x01{"a":["!bytes","/w==~"]}',
         b'\x01{"a":["!datetime","2024-05-01T00:00:00",0,"No/Where"]}',
         b'\x01{"a":["!datetime","2024-05-01T00:00:00",0,99999999999999999]}',
-        b'\x01{"a":' + b"[" * 900 + b"]" * 900 + b"}",
         b"\x02not zlib",
         b"[]",
         "{}",
@@ -347,6 +356,17 @@ def test_damaged_body_is_a_decode_error(body: Any, strict: bool) -> None:
         MessageCodec([Zlib()]).decode(body, strict=strict)
     assert isinstance(caught.value, CodecError)
     assert (caught.value.session_id, caught.value.sequence) == (None, None)
+
+
+@pytest.mark.parametrize("opening", [b"[", b'["!tuple",', b'["!list",', b'{"a":', b'["!dict",1,'])
+@pytest.mark.parametrize("form", [b"", b"\x01"])
+def test_depth_of_a_damaged_body_does_no_harm(form: bytes, opening: bytes) -> None:
+    """A body that is deeper than any that is written is read or is a DecodeError."""
+    closing = {b"[": b"]", b"{": b"}"}[opening[:1]]
+    for levels in (240, 500, 900, 5000):
+        body = form + b'{"a":' + opening * levels + b"1" + closing * levels + b"}"
+        with contextlib.suppress(DecodeError):
+            assert type(MessageCodec().decode(body)) is dict
 
 
 def test_error_does_not_quote_the_message() -> None:
@@ -438,6 +458,14 @@ def test_digest_ignores_empty_properties_of_contents(properties: Any, text: str)
     empty: dict[str, Any] = {key: {} for key in properties}
     full = {"role": "tool", "contents": [{**call, **properties, "items": [{**item, **empty}]}]}
     assert content_digest(full) == content_digest({"role": "tool", "contents": [call]})
+
+
+@pytest.mark.parametrize("item", [{}, {"A": 1}, {"A": 1, "z": 2}, {"z": 2}])
+def test_digest_ignores_empty_properties_wherever_they_stand(item: dict[str, Any]) -> None:
+    """Whichever keys stand beside them, empty properties of nested contents do not count."""
+    bare, full = [{"outputs": [item]}], [{"outputs": [{**item, "additional_properties": {}}]}]
+    digest = content_digest({"role": "tool", "contents": bare})
+    assert content_digest({"role": "tool", "contents": full}) == digest
 
 
 def test_digest_tells_other_properties_apart() -> None:

@@ -369,6 +369,15 @@ def test_data_that_its_class_does_not_accept() -> None:
         assert read_exact(tree, strict=False) == OpaqueValue("widget", {"other": 1})
 
 
+def test_from_dict_that_fails_midway_loses_nothing() -> None:
+    """Data that from_dict took apart before it failed is kept whole."""
+    cls = type("Fussy", (Widget,), {"from_dict": classmethod(lambda cls, data: 1 / data.pop("n"))})
+    register_state_type(cls)
+    with pytest.warns(RuntimeWarning, match="opaque"):
+        value = read_exact(["!object", "fussy", {"n": 0}], strict=False)
+    assert value == OpaqueValue("fussy", {"n": 0})
+
+
 def test_unknown_tag_is_a_decode_error() -> None:
     """A tag of a later version is named."""
     with pytest.raises(DecodeError, match="unknown tag '!matrix'; a newer historykit"):

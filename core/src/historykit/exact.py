@@ -179,7 +179,6 @@ class ExactWriter:
         return self._write_object(type_id, self._dump(value, json=True))
 
     def _write_object(self, type_id: str, data: Any) -> _Tree:
-        self._check_depth()
         self.path.append(_INSIDE)
         tree = self._tag("!object", type_id, self.write(data))
         self.path.pop()
