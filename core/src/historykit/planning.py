@@ -160,14 +160,15 @@ def cut_page(
     `window.page` where there is one; no more of them is consumed than the page takes.
     """
     page: list[StoredMessage] = []
-    room = PAGE_BYTES
+    most, room = window.page, PAGE_BYTES
     more = False
     for row in rows:
-        if len(page) == window.page or (page and room < len(row.body)):
+        size = len(row.body)
+        if len(page) == most or (room < size and page):
             more = True
             break
         page.append(row)
-        room -= len(row.body)
+        room -= size
     if window.after is None:
         page.reverse()
     return tuple(page), more
