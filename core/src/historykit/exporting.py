@@ -1,0 +1,144 @@
+"""Conversations on their way out of a store, in a form that another store can take.
+
+It takes memory for a page of messages, however long a conversation is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from historykit.codec import MessageCodec
+from historykit.errors import ConflictError, DecodeError
+from historykit.history import History
+from historykit.portable import VERSION, ExportedMessage, ExportedSession, ExportEnd, ExportStart
+from historykit.records import (
+    PAGE_MESSAGES,
+    SessionKey,
+    SessionQuery,
+    SessionRecord,
+    StoredMessage,
+    Window,
+)
+from historykit.store import HistoryStore
+
+__all__ = ["ExportedLine", "export_sessions", "find_all"]
+
+ExportedLine: TypeAlias = ExportStart | ExportedSession | ExportedMessage | ExportEnd
+
+
+async def export_sessions(
+    history: History, *, session_id: str | None = None
+) -> AsyncIterator[ExportedLine]:
+    """Yield the lines of an export: of one session, or of all that the history spans.
+
+    A history of one user spans that user's sessions, any other one those of all users. The main
+    stream is exported. Messages are those that are there when their page is read. All sessions need
+    `Capability.CATALOGUE`. Raises `NotFoundError`, `ConflictError` where a session is deleted
+    meanwhile, and `DecodeError` for a message that cannot be read.
+    """
+    sessions = messages = 0
+    yield ExportStart(VERSION)
+    async for record in _records(history, session_id):
+        async for line in _session(history, record):
+            sessions += isinstance(line, ExportedSession)
+            messages += isinstance(line, ExportedMessage)
+            yield line
+    yield ExportEnd(sessions, messages)
+
+
+async def find_all(store: HistoryStore, query: SessionQuery) -> AsyncIterator[SessionRecord]:
+    """Yield all sessions that match a query, newest first, from its position on.
+
+    Its `limit` is the size of the pages that are read. Needs `Capability.CATALOGUE`.
+    """
+    query = replace(query, with_total=False)
+    while True:
+        page = await store.find_sessions(query)
+        for record in page.records:
+            yield record
+        if not page.more:
+            return
+        query = replace(query, position=page.records[-1].position, offset=0)
+
+
+async def _records(history: History, session_id: str | None) -> AsyncIterator[SessionRecord]:
+    if session_id is not None:
+        yield await history.store.read_session(history.key(session_id))
+        return
+    query = SessionQuery(
+        namespace=history.namespace, user_id=history.user_id or None, limit=PAGE_MESSAGES
+    )
+    async for record in find_all(history.store, query):
+        yield record
+
+
+async def _session(
+    history: History, record: SessionRecord
+) -> AsyncIterator[ExportedSession | ExportedMessage]:
+    """Yield a session and its messages; nothing where it is gone since it was found."""
+    page = await history.store.read(record.key, Window(after=0))
+    if page.incarnation is None:
+        return
+    yield _exported_session(record, history.codec)
+    while True:
+        if page.incarnation != record.incarnation:
+            raise ConflictError(
+                f"session {record.key.session_id!r} was deleted while it was exported; export again"
+            )
+        for row in page.messages:
+            yield _exported_message(row, record.key, history.codec)
+        if not page.more:
+            return
+        window = Window(after=page.messages[-1].sequence)
+        page = await history.store.read(record.key, window)
+
+
+def _exported_session(record: SessionRecord, codec: MessageCodec) -> ExportedSession:
+    return ExportedSession(
+        id=record.key.session_id,
+        user_id=record.key.user_id,
+        agent_id=record.agent_id,
+        status=record.status,
+        memory_enabled=record.memory_enabled,
+        labels=tuple(sorted(record.labels)),
+        created_at=record.created_at,
+        body=_opened(record.body, codec),
+    )
+
+
+def _exported_message(row: StoredMessage, key: SessionKey, codec: MessageCodec) -> ExportedMessage:
+    try:
+        message = _decoded(row.body, codec)
+    except DecodeError as error:
+        raise DecodeError(
+            f"message {row.sequence} of session {key.session_id!r} cannot be read: {error}",
+            session_id=key.session_id,
+            sequence=row.sequence,
+        ) from error
+    return ExportedMessage(
+        id=row.id,
+        created_at=row.created_at,
+        turn_start=row.turn_start,
+        reaction=row.reaction,
+        message=message,
+        extra=_opened(row.extra, codec),
+    )
+
+
+def _decoded(body: bytes, codec: MessageCodec) -> dict[str, Any]:
+    """Return what a body holds; objects of unknown state types pass through as they are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return codec.decode(body, strict=False)
+
+
+def _opened(body: bytes | None, codec: MessageCodec) -> Any:
+    """Return what is kept beside a message or a session: its dict, or bytes of another form."""
+    if not body:
+        return None
+    try:
+        return _decoded(body, codec)
+    except DecodeError:
+        return body
