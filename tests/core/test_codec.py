@@ -209,9 +209,17 @@ def test_201_levels_are_refused() -> None:
 def test_circle_is_refused() -> None:
     """A message that holds itself is an EncodeError."""
     data: dict[str, Any] = with_text("a")
-    data["contents"].append(data)
+    data["contents"] += [data, data]
     with pytest.raises(EncodeError, match="or holds itself"):
         MessageCodec().encode(data)
+
+
+def test_wide_messages_are_not_deep() -> None:
+    """Only nesting counts, not how many lists there are."""
+    data = {"rows": [[{"a": 1.5}]] * 300}
+    assert MessageCodec().encode(data) == orjson.dumps(data)
+    with pytest.raises(EncodeError, match="nested over 200 levels"):
+        MessageCodec().encode({"rows": [data, nested(199)]})
 
 
 def test_registered_object_comes_back() -> None:

@@ -141,43 +141,42 @@ def content_digest(data: Mapping[str, Any]) -> bytes:
     return blake2b(_without_nested_empty_properties(form), digest_size=16).digest()
 
 
-def is_exact_json(value: Any) -> bool:
-    """Return whether orjson writes `value` exactly, if it writes it at all, within 200 levels.
-
-    orjson itself refuses the rest: keys other than text, wide integers, lone surrogates.
-    """
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        deeper: list[Any] = []
-        for node in level:
-            for child in node.values() if type(node) is dict else node:
-                kind = type(child)
-                if kind is str:
-                    continue
-                if kind is dict or kind is list:
-                    deeper.append(child)
-                elif kind is float:
-                    if child - child != 0.0:  # neither NaN nor an infinity gives zero
-                        return False
-                elif kind not in _EXACT_SCALARS:
-                    return False
-        if not deeper:
-            return True
-        level = deeper
-    return False
-
-
 def _json(value: dict[str, Any], option: int, *, canonical: bool = False) -> bytes:
-    if is_exact_json(value):
-        try:
-            return orjson.dumps(value, option=option)
-        except orjson.JSONEncodeError:
-            pass  # it needs the exact form
+    try:
+        form = orjson.dumps(value, option=option)
+        if _is_exact(value):
+            return form
+    except orjson.JSONEncodeError:
+        pass  # it needs the exact form, if there is one
     from historykit.exact import write_exact  # few messages need it, and what it imports is slow
 
     tree, tagged = write_exact(value, canonical=canonical)
     form = orjson.dumps(tree, option=option)
     return _EXACT + form if tagged else form
+
+
+def _is_exact(value: dict[str, Any]) -> bool:
+    """Return whether JSON holds `value` as it is, within 200 levels.
+
+    It must be one that orjson has written: hence no circle, wide integer or lone surrogate.
+    """
+    containers: list[Any] = [value]
+    levels, level_end = 1, 1
+    for index, container in enumerate(containers):
+        if index == level_end:
+            levels, level_end = levels + 1, len(containers)
+        for child in container.values() if type(container) is dict else container:
+            kind = type(child)
+            if kind is str:
+                continue
+            if kind is dict or kind is list:
+                containers.append(child)
+            elif kind is float:
+                if child - child != 0.0:  # neither NaN nor an infinity gives zero
+                    return False
+            elif kind not in _EXACT_SCALARS:
+                return False
+    return levels <= MAX_DEPTH
 
 
 def _read_json(body: bytes, strict: bool) -> dict[str, Any]:
