@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from historykit.errors import StorageError
-from historykit_sqlite.transactions import transaction
+from historykit_sqlite.transactions import transact
 
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "Migration", "prepare", "schema_version"]
 
@@ -121,12 +121,7 @@ def prepare(
             f"{path} has schema version {found}, and this version of historykit-sqlite needs "
             f"{len(migrations)}; make a copy of it, then open it once with migrate=True"
         )
-    with transaction(db):
-        for step in migrations[schema_version(db, path, migrations) :]:
-            for statement in step:
-                db.execute(statement)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {len(migrations)}")
+    transact(db, lambda db: _migrate(db, path, migrations))
 
 
 def schema_version(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> int:
@@ -147,3 +142,11 @@ def schema_version(db: sqlite3.Connection, path: Path, migrations: Sequence[Migr
             f"{len(migrations)} at most; upgrade historykit-sqlite"
         )
     return int(version)
+
+
+def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+    for step in migrations[schema_version(db, path, migrations) :]:
+        for statement in step:
+            db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {len(migrations)}")

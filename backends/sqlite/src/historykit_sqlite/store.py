@@ -39,7 +39,7 @@ from historykit_sqlite.config import SQLiteConfig
 from historykit_sqlite.errors import translate
 from historykit_sqlite.files import DatabaseFile, cut_log, server_info
 from historykit_sqlite.schema import MIGRATIONS, Migration
-from historykit_sqlite.transactions import Writer, transaction
+from historykit_sqlite.transactions import Writer, look
 from historykit_sqlite.worker import Worker
 
 __all__ = ["SQLiteStore"]
@@ -175,13 +175,7 @@ class SQLiteStore(HistoryStore):
     # -- connections
 
     async def _look(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `work` returns in a transaction that reads."""
-
-        def looking(db: sqlite3.Connection) -> T:
-            with transaction(db, "DEFERRED"):
-                return work(db)
-
-        return await self._reader.do(looking)
+        return await self._reader.do(lambda db: look(db, work))
 
     async def _erase_log(self) -> None:
         """Remove what was deleted from the write-ahead log, once no reader needs it any more."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final, Generic, Literal, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar, cast
 
 from historykit_sqlite.errors import is_busy
 from historykit_sqlite.worker import Worker
 
-__all__ = ["Writer", "transaction"]
+__all__ = ["Writer", "look", "transact"]
 
 T = TypeVar("T")
 
@@ -19,23 +18,30 @@ GROUP: Final = 64
 """The most writes in one transaction, so that other processes get their turn."""
 
 
-@contextmanager
-def transaction(
-    db: sqlite3.Connection, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
-) -> Iterator[None]:
-    """Do what the block does fully or not at all.
+def transact(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Do `work` fully or not at all and return what it returns.
 
-    IMMEDIATE is for writing: it takes the lock before it reads. One that read first would fail
-    where another connection wrote in between. DEFERRED is for reading: all of it sees one state.
+    The lock is taken before anything is read. A transaction that reads first and writes later fails
+    where another connection wrote in between.
     """
-    db.execute(f"BEGIN {kind}")
+    return _transact(db, "BEGIN IMMEDIATE", work)
+
+
+def look(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Return what `work` returns, which only reads and sees one state of the database."""
+    return _transact(db, "BEGIN", work)
+
+
+def _transact(db: sqlite3.Connection, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+    db.execute(begin)
     try:
-        yield
+        result = work(db)
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:  # SQLite itself ends it after some errors, such as a full disk
             db.execute("ROLLBACK")
         raise
+    return result
 
 
 class _Write(Generic[T]):
@@ -87,12 +93,11 @@ class Writer(Worker):
         """Return None once all is committed, or why nothing is."""
 
         def work(db: sqlite3.Connection) -> None:
-            with transaction(db):
-                for write in writes:
-                    write.result = write.work(db)
+            for write in writes:
+                write.result = write.work(db)
 
         try:
-            self.patiently(work)
+            self.patiently(lambda db: transact(db, work))
         except Exception as error:
             return error
         return None
