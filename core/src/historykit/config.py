@@ -16,7 +16,6 @@ environment::
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +104,8 @@ def _choice(
 
 def _table(path: Path) -> dict[str, object]:
     """Return the table `history` of a TOML file."""
+    import tomllib  # most configuration is not in a file
+
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

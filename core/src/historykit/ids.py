@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from hashlib import blake2b
-from uuid import UUID
 
 from historykit.errors import InvalidRequestError
 
@@ -19,7 +18,7 @@ def new_id() -> str:
     milliseconds = time.time_ns() // 1_000_000
     random = int.from_bytes(os.urandom(10), "big")
     value = (milliseconds & (1 << 48) - 1) << 80 | random
-    return str(UUID(int=_stamp(value, version=7)))
+    return _uuid(value, version=7)
 
 
 def derive_id(*parts: str | bytes) -> str:
@@ -32,7 +31,7 @@ def derive_id(*parts: str | bytes) -> str:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "big"))
         digest.update(data)
-    return str(UUID(int=_stamp(int.from_bytes(digest.digest(), "big"), version=8)))
+    return _uuid(int.from_bytes(digest.digest(), "big"), version=8)
 
 
 def check_id(value: object, what: str) -> str:
@@ -54,7 +53,12 @@ def check_id(value: object, what: str) -> str:
     return value
 
 
-def _stamp(value: int, *, version: int) -> int:
-    """Set the version and variant bits that RFC 9562 asks for."""
+def _uuid(value: int, *, version: int) -> str:
+    """Return the text of a UUID, with the version and variant bits that RFC 9562 asks for.
+
+    The module uuid does this too, but takes 2 ms to import.
+    """
     value = value & ~(0xF << 76) | version << 76
-    return value & ~(0b11 << 62) | 0b10 << 62
+    value = value & ~(0b11 << 62) | 0b10 << 62
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, MutableMapping, Sequence
 from copy import copy
 from typing import Any, Self, cast
-from uuid import uuid4
 
 from historykit.messages import Message
 from historykit.responses import AgentResponse
@@ -24,7 +23,7 @@ class AgentSession:
     def __init__(
         self, *, session_id: str | None = None, service_session_id: str | None = None
     ) -> None:
-        self._session_id = session_id or str(uuid4())
+        self._session_id = session_id or _new_session_id()
         self.service_session_id = service_session_id
         self.state: dict[str, Any] = {}
 
@@ -66,6 +65,12 @@ class AgentSession:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(session_id={self._session_id!r})"
+
+
+def _new_session_id() -> str:
+    from uuid import uuid4  # slow to import, and most sessions come with an id
+
+    return str(uuid4())
 
 
 class SessionContext:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 __all__ = ["nearest", "suggest"]
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the one of `known` that is most like `word`, None where none is like it."""
+    from difflib import get_close_matches  # only errors need it
+
     return next(iter(get_close_matches(word, sorted(known), n=1)), None)
 
 
