@@ -141,7 +141,7 @@ def test_what_python_writes_as_json_is_read() -> None:
         (b'{"id": "s", "agent": 5, "messages": []}', "its agent must be text"),
         (b'{"id": "s", "messages": {}}', "its messages must be a list"),
         (b'{"id": "s", "messages": [], "user": 1}', "it has unknown fields (user)"),
-        (b'{"id": "s", "messages": [5]}', "messages[0]: a message must be an object, not int"),
+        (b'{"id": "s", "messages": [5]}', "messages[0]: a message must be an object; it is int"),
         (
             b'{"id": "s", "messages": [{"contents": []}]}',
             "messages[0]: a message needs a 'role', and this dict has none",

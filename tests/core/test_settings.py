@@ -197,8 +197,9 @@ def test_a_required_setting_is_missing() -> None:
     """The error names it and the three ways to give it."""
     error = refusal({})
     assert str(error) == (
-        "the acme backend needs 'url': give it as an argument (url=...), or let load_config find "
-        "it under [history.acme] in a TOML file or as HISTORYKIT_ACME_URL in the environment"
+        "the acme backend needs 'url': give it as an argument (url=..., to the command "
+        "--set url=...), or let load_config find it under [history.acme] in a TOML file, or as "
+        "HISTORYKIT_ACME_URL in the environment"
     )
     assert error.field == "url"
 

@@ -29,7 +29,7 @@ def from_chat_completions(message: Mapping[str, Any]) -> Message:
     `InvalidRequestError` for a dict that is no such message.
     """
     if not isinstance(message, Mapping):
-        raise InvalidRequestError(f"a message must be an object, not {_kind(message)}")
+        raise InvalidRequestError(f"a message must be an object; it is {_kind(message)}")
     original = deepcopy(dict(message))
     _check(original)
     contents = _parts(original.get("content"))
@@ -79,12 +79,12 @@ def _check(message: dict[str, Any]) -> None:
 
 def _expect(value: Any, kind: type, place: str) -> Any:
     if not isinstance(value, kind):
-        raise InvalidRequestError(f"{place} must be {_NAMES[kind]}, not {_kind(value)}")
+        raise InvalidRequestError(f"{place} must be {_NAMES[kind]}; it is {_kind(value)}")
     return value
 
 
 def _kind(value: object) -> str:
-    return "empty" if value is None else _NAMES.get(type(value), type(value).__name__)
+    return "missing" if value is None else _NAMES.get(type(value), type(value).__name__)
 
 
 _NAMES: Final[dict[type, str]] = {str: "text", list: "a list", dict: "an object"}

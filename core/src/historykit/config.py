@@ -77,8 +77,9 @@ def load_config(
     backend = choices["backend"]
     if backend is None:
         raise ConfigError(
-            'no backend is configured: name one as an argument (backend="sqlite"), as backend '
-            "under [history] in the TOML file, or as HISTORYKIT_BACKEND in the environment",
+            'no backend is configured: name one as an argument (backend="sqlite", to the command '
+            "--backend sqlite), as backend under [history] in the TOML file, or as "
+            "HISTORYKIT_BACKEND in the environment",
             field="backend",
         )
     if not isinstance(backend, str):

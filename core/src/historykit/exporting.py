@@ -5,7 +5,7 @@ It takes memory for a page of messages, however long a conversation is."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -48,7 +48,7 @@ async def export_sessions(
     yield ExportEnd(sessions, messages)
 
 
-async def find_all(store: HistoryStore, query: SessionQuery) -> AsyncIterator[SessionRecord]:
+async def find_all(store: HistoryStore, query: SessionQuery) -> AsyncGenerator[SessionRecord, None]:
     """Yield all sessions that match a query, newest first, from its position on.
 
     Its `limit` is the size of the pages that are read. Needs `Capability.CATALOGUE`.

@@ -62,9 +62,9 @@ def _required(each: Field[object]) -> bool:
 
 def _missing(backend: str, name: str) -> ConfigError:
     return ConfigError(
-        f"the {backend} backend needs {name!r}: give it as an argument ({name}=...), or let "
-        f"load_config find it under [history.{backend}] in a TOML file or as "
-        f"{environment_variable(backend, name)} in the environment",
+        f"the {backend} backend needs {name!r}: give it as an argument ({name}=..., to the command "
+        f"--set {name}=...), or let load_config find it under [history.{backend}] in a TOML file, "
+        f"or as {environment_variable(backend, name)} in the environment",
         field=name,
     )
 

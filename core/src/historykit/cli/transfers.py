@@ -1,0 +1,151 @@
+"""Commands that move conversations into a store and out of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from historykit.cli.running import opened, store_options
+from historykit.config import HistoryConfig
+from historykit.exporting import export_sessions
+from historykit.history import History
+from historykit.importing import ImportReport, import_conversations
+from historykit.portable import ExportedMessage, ExportedSession, write_line
+from historykit.records import SessionQuery
+
+__all__ = ["export", "import_"]
+
+
+@click.command("import")
+@click.argument("file", type=click.File("rb"), metavar="FILE.jsonl")
+@store_options("--to", "--backend")
+async def import_(config: HistoryConfig, file: BinaryIO) -> None:
+    """Put the conversations of a file into a store.
+
+    FILE.jsonl is a file, or "-" for the standard input. A line is a conversation of the
+    chat-completions API, {"id", "agent", "messages"}, or a part of what `historykit export` wrote.
+    All lines are checked before the first one is stored.
+
+    Importing again adds what is missing and nothing else: a turn is recognized by the id of its
+    conversation and its number in it, a message of an export by its own id. A conversation that the
+    store has with other contents is left alone and named, and the exit code is 1.
+    """
+    async with opened(config) as history:
+        with _seekable(file) as lines, _progress("Checking") as advance:
+            report = await import_conversations(history, lines, progress=advance)
+    _print_report(report)
+    if report.failures:
+        click.get_current_context().exit(1)
+
+
+@click.command()
+@store_options("--from", "--backend")
+@click.option("--session", "session_id", metavar="ID", help="One session; all without it.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="-",
+    metavar="FILE.jsonl",
+    help='Where to write; "-", the default, is the standard output.',
+)
+async def export(config: HistoryConfig, session_id: str | None, output: str) -> None:
+    """Write the conversations of a store as JSONL.
+
+    `historykit import` puts them into any other store. Without --user the sessions of all users are
+    written. Of each session it is the main stream: every message exactly, with its id, time and
+    reaction. FILE.jsonl is there when all of it is.
+    """
+    sessions = messages = 0
+    async with opened(config) as history:
+        with _output(output) as file, _progress("Exporting") as advance:
+            total = 1 if session_id is not None else await _count(history)
+            async for line in export_sessions(history, session_id=session_id):
+                file.write(write_line(line))
+                messages += isinstance(line, ExportedMessage)
+                if isinstance(line, ExportedSession):
+                    sessions += 1
+                    advance(sessions, total)
+    click.echo(f"Exported {_number(sessions, 'session')}, {_number(messages, 'message')}", err=True)
+
+
+async def _count(history: History) -> int:
+    query = SessionQuery(namespace=history.namespace, user_id=history.user_id or None, limit=1)
+    found = await history.store.find_sessions(query)
+    return found.total or 0
+
+
+def _print_report(report: ImportReport) -> None:
+    for failure in report.failures:
+        click.echo(
+            f"line {failure.line}: the store has {failure.session_id!r} with other contents; "
+            "delete it there, or give it another id",
+            err=True,
+        )
+    rest = report.messages - report.added
+    why = "not" if report.failures else "there already"
+    click.echo(
+        f"{_number(report.conversations, 'conversation')} with "
+        f"{_number(report.messages, 'message')}: {report.added:,} added, {rest:,} {why}"
+    )
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+@contextmanager
+def _progress(first: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on a terminal, and give a function that moves it on."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(first, total=None)
+
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield advance
+
+
+@contextmanager
+def _seekable(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Give a file that can be read twice: a copy, where it comes through a pipe."""
+    if file.seekable():
+        yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(file, copy)
+        yield copy
+
+
+@contextmanager
+def _output(path: str) -> Iterator[BinaryIO]:
+    """Give a file to write to, which takes its name only when all is written."""
+    if path == "-":
+        yield sys.stdout.buffer
+        return
+    part = f"{path}.part"
+    try:
+        with open(part, "wb") as file:
+            yield file
+        os.replace(part, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(part)
+        raise
