@@ -11,7 +11,7 @@ from typing import Literal
 
 from historykit.errors import StorageError
 from historykit.records import ServerInfo
-from historykit_sqlite.schema import Migration, prepare, schema_version
+from historykit_sqlite.schema import Migration, bring_up_to_date, is_outdated
 
 __all__ = ["DatabaseFile", "cut_log", "server_info"]
 
@@ -33,10 +33,11 @@ class DatabaseFile:
         writable = self._is_writable()
         db = self._connect("mode=rwc" if writable else self._reading())
         try:
-            schema_version(db, self.path, self.migrations)  # before anything of it is changed
+            outdated = is_outdated(db, self.path, self.migrations, migrate=self.migrate)
             if writable:
                 self._set_durability(db)
-            prepare(db, self.path, self.migrations, migrate=self.migrate)
+            if outdated:
+                bring_up_to_date(db, self.path, self.migrations)
             # Not before: a migration that builds a table anew would cascade into the others.
             db.execute("PRAGMA foreign_keys = ON")
         except BaseException:

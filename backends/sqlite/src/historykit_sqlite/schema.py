@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from historykit.errors import StorageError
-from historykit_sqlite.transactions import transact
+from historykit_sqlite.transactions import look, transact
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "Migration", "prepare", "schema_version"]
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "Migration", "bring_up_to_date", "is_outdated"]
 
 Migration = Sequence[str]
 """The statements that lead from one version to the next, none of them a BEGIN or COMMIT."""
@@ -104,31 +104,42 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
 """The way from an empty file to version 1, from version 1 to version 2, and so on."""
 
 
-def prepare(
+def is_outdated(
     db: sqlite3.Connection, path: Path, migrations: Sequence[Migration], *, migrate: bool
-) -> None:
-    """Bring the file to the newest version, in one transaction however many steps it takes.
+) -> bool:
+    """Return whether the file is new, or older than `migrations` and may be upgraded.
 
-    Killed midway, it stays at the version that it had. Of several processes at once, one does it
-    and the others find it done. Raises `StorageError` for a file that is not ours, is newer than
-    `migrations`, or is older where `migrate` is False.
+    Raises `StorageError` for a file that is not ours, is newer than `migrations`, or is older where
+    `migrate` is False. Changes nothing.
     """
-    found = schema_version(db, path, migrations)
-    if found == len(migrations):
-        return
-    if found and not migrate:
+    found = look(db, lambda db: _schema_version(db, path, migrations))
+    if 0 < found < len(migrations) and not migrate:
         raise StorageError(
             f"{path} has schema version {found}, and this version of historykit-sqlite needs "
             f"{len(migrations)}; make a copy of it, then open it once with migrate=True"
         )
-    transact(db, lambda db: _migrate(db, path, migrations))
+    return found < len(migrations)
 
 
-def schema_version(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> int:
-    """Return the version that the file has, 0 for an empty one.
+def bring_up_to_date(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+    """Give the file the newest schema, in one transaction however many steps it takes.
 
-    Raises `StorageError` for a file that is not ours or is newer than `migrations`.
+    Killed midway, it stays at the version that it had. Of several processes at once, one does it
+    and the others find it done.
     """
+
+    def work(db: sqlite3.Connection) -> None:
+        for step in migrations[_schema_version(db, path, migrations) :]:
+            for statement in step:
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {len(migrations)}")
+
+    transact(db, work)
+
+
+def _schema_version(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> int:
+    """Return the version that the file has, 0 for an empty one."""
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (entries,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -142,11 +153,3 @@ def schema_version(db: sqlite3.Connection, path: Path, migrations: Sequence[Migr
             f"{len(migrations)} at most; upgrade historykit-sqlite"
         )
     return int(version)
-
-
-def _migrate(db: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
-    for step in migrations[schema_version(db, path, migrations) :]:
-        for statement in step:
-            db.execute(statement)
-    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {len(migrations)}")

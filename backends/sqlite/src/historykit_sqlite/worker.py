@@ -35,7 +35,7 @@ class Worker(aiosqlite.Connection):
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], *, patience: float) -> None:
         super().__init__(self._connected, iter_chunk_size=1)
-        self._thread.daemon = True
+        self._thread = threading.Thread(target=self._serve, args=[self._thread.run], daemon=True)
         self._connect_now = connect
         self._patience = patience
         self._database: sqlite3.Connection | None = None
@@ -72,7 +72,15 @@ class Worker(aiosqlite.Connection):
             with suppress(RuntimeError):  # it is too late for a new thread
                 threading.Thread(target=self._finish, daemon=True).start()
                 return
-        if self._working.acquire(blocking=False):
+        if not self._working.locked():
+            self._close_now()
+
+    def _serve(self, serve: Callable[[], None]) -> None:
+        try:
+            serve()
+        except RuntimeError:
+            pass  # the event loop that waited for the work was closed before it was done
+        finally:
             self._close_now()
 
     @property
