@@ -1,1 +1,41 @@
-"""The conformance suite: proves or refutes a store."""
+"""The conformance suite: proves or refutes a store, or a provider that somebody wrote by hand.
+
+The author of a backend writes three lines, and pytest does the rest::
+
+    from historykit.testing import HistoryConformance
+
+    class TestAcme(HistoryConformance):
+        backend, config = "acme", {"url": "acme://localhost:9000"}
+
+`ProviderConformance` is the smaller suite for a bare `BaseHistoryProvider`. Both need the extra
+``historykit[conformance]``. Without a test module, ``historykit conformance acme`` does the
+same."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from historykit.testing.conformance import HistoryConformance
+    from historykit.testing.provider_conformance import ProviderConformance
+
+__all__ = ["HistoryConformance", "ProviderConformance"]
+
+_MODULES = {
+    "HistoryConformance": "historykit.testing.conformance",
+    "ProviderConformance": "historykit.testing.provider_conformance",
+}
+
+# pytest before 9 does not do this for a plugin that is installed editable, and its asserts would
+# explain nothing.
+pytest.register_assert_rewrite("historykit.testing.suite", "historykit.testing.comparison")
+
+
+def __getattr__(name: str) -> object:
+    """Import the suite when it is asked for: this package is imported by every run of pytest."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
