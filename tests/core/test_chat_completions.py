@@ -75,7 +75,6 @@ UNUSUAL: list[dict[str, Any]] = [
         "role": "user",
         "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}],
     },
-    {"role": "user", "content": [{"type": "text"}]},
     {"role": "user", "content": [{"type": "image_url", "image_url": "https://example.org/a.png"}]},
     {
         "role": "user",
@@ -89,8 +88,6 @@ UNUSUAL: list[dict[str, Any]] = [
     {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
     {"role": "user", "content": [{"type": "made_up", "additional_properties": {}}]},
     {"role": "user", "content": [{"type": "made_up", "additional_properties": {"a": 1}}]},
-    {"role": "user", "content": [{"type": "function_call", "call_id": "c"}]},
-    {"role": "user", "content": [{"type": "function_result", "call_id": "c"}]},
     {
         "role": "user",
         "content": "a",
@@ -105,8 +102,10 @@ values = st.recursive(
     max_leaves=4,
 )
 parts = st.fixed_dictionaries(
-    {"type": st.sampled_from(["text", "image_url", "refusal", "function_call", "function_result"])},
-    optional={"text": values, "image_url": values, "detail": values, "call_id": values},
+    {"type": st.just("text"), "text": st.text()}, optional={"detail": values}
+) | st.fixed_dictionaries(
+    {"type": st.sampled_from(["image_url", "refusal", "uri", "data", "file"])},
+    optional={"image_url": values, "text": values, "uri": st.text(), "media_type": st.text()},
 )
 calls = st.fixed_dictionaries(
     {}, optional={"id": values, "type": values, "function": values, "custom": values}
@@ -225,6 +224,14 @@ def test_a_result_without_items_is_its_text() -> None:
         ({"role": "user", "content": {}}, "content must be text; it is an object"),
         ({"role": "user", "content": ["a"]}, "content[0] must be an object; it is text"),
         ({"role": "user", "content": [{}]}, "content[0].type must be text; it is missing"),
+        (
+            {"role": "user", "content": [{"type": "text"}]},
+            "content[0].text must be text; it is missing",
+        ),
+        (
+            {"role": "user", "content": [{"type": "function_call"}]},
+            "content[0] is a function_call; it belongs in tool_calls or tool_call_id",
+        ),
         ({"role": "user", "name": []}, "name must be text; it is a list"),
         ({"role": "tool", "tool_call_id": 5}, "tool_call_id must be text; it is int"),
         (

@@ -70,11 +70,19 @@ def _check(message: dict[str, Any]) -> None:
     if isinstance(content, list):
         for index, part in enumerate(content):
             _expect(part, dict, f"content[{index}]")
-            _expect(part.get("type") or None, str, f"content[{index}].type")
+            _check_part(part, f"content[{index}]")
     elif content is not None:
         _expect(content, str, "content")
     for index, call in enumerate(_expect(message.get("tool_calls") or [], list, "tool_calls")):
         _expect(call, dict, f"tool_calls[{index}]")
+
+
+def _check_part(part: dict[str, Any], place: str) -> None:
+    kind = _expect(part.get("type") or None, str, f"{place}.type")
+    if kind == "text":
+        _expect(part.get("text"), str, f"{place}.text")
+    if kind in ("function_call", "function_result"):
+        raise InvalidRequestError(f"{place} is a {kind}; it belongs in tool_calls or tool_call_id")
 
 
 def _expect(value: Any, kind: type, place: str) -> Any:
@@ -100,7 +108,7 @@ def _parts(content: str | list[dict[str, Any]] | None) -> list[Content]:
 
 def _part_content(part: dict[str, Any]) -> Content:
     url = part.get("image_url")
-    if part["type"] == "text" and isinstance(part.get("text"), str):
+    if part["type"] == "text":
         content = Content.from_text(part["text"])
     elif part["type"] == "image_url" and isinstance(url, dict) and isinstance(url.get("url"), str):
         content = Content.from_uri(url["url"])
