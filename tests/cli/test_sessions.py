@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from historykit.contents import Content
+from historykit.history import History, open_history
+from historykit.messages import Message
+from historykit.records import MessageDraft, SessionDraft, SessionKey
+from tests.cli.conftest import Run
+
+STORE = ("--backend", "sqlite", "--set", "path=chat.db")
+
+
+def fill(*contents: Content | str, session_id: str = "s1") -> None:
+    """Store one message of the assistant."""
+
+    async def append(history: History) -> None:
+        await history.append(session_id, [Message("assistant", contents, author_name="helper")])
+
+    asyncio.run(_with_history(append))
+
+
+async def _with_history(work) -> None:  # type: ignore[no-untyped-def]  # an async function
+    async with open_history("sqlite", path="chat.db") as history:
+        await work(history)
+
+
+def test_a_conversation_is_readable(run: Run, sample: str) -> None:
+    """Who speaks, what is said, which tool was called and what it answered."""
+    run("import", sample, "--to", "sqlite", "--set", "path=chat.db")
+    result = run("show", "garden-1", *STORE)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[:10] == [
+        "system",
+        "  You help people who grow vegetables. Look things up before you answer.",
+        "user",
+        "  When do I sow carrots in Tromsø? 🥕",
+        "assistant",
+        '  -> climate({"place": "Troms\\u00f8"})  [call_1]',
+        '  -> sowing_table({"plant": "carrot"})  [call_2]',
+        "tool (climate)",
+        '  <- {"last_frost": "06-05"}  [call_1]',
+        "tool (sowing_table)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("a\nb", ["a", "b"]),
+        (Content.from_text_reasoning(text="hm"), ["(thinks) hm"]),
+        (
+            Content.from_function_call("c", "look", arguments={"at": "Tromsø"}),
+            ['-> look({"at": "Tromsø"})  [c]'],
+        ),
+        (Content.from_function_result("c", result="a tree"), ["<- a tree  [c]"]),
+        (Content.from_function_result("c", exception="boom"), ["<- boom  [c]"]),
+        (Content.from_uri("https://example.org/a"), ["[link] https://example.org/a"]),
+        (Content.from_data(b"12345678", "image/png"), ["[image/png] 34 characters"]),
+        (Content("hosted_file", file_id="f1"), ['[hosted_file] {"file_id": "f1"}']),
+        ("ring \a and \x1b[31mred\x1b[0m\u202e", ["ring \\x07 and \\x1b[31mred\\x1b[0m\\u202e"]),
+        ("half \ud800 a pair", ["half \\ud800 a pair"]),
+        ("[bold]no markup[/bold]", ["[bold]no markup[/bold]"]),
+    ],
+)
+def test_each_content_is_readable(run: Run, content: Content | str, lines: list[str]) -> None:
+    """A content is shown in a line or more, with nothing in it that a terminal obeys."""
+    fill(content)
+    result = run("show", "s1", *STORE)
+    assert result.stdout.splitlines() == ["assistant (helper)", *(f"  {line}" for line in lines)]
+
+
+def test_a_conversation_as_json(run: Run) -> None:
+    """`--json` has the session's fields and the messages as dicts."""
+    fill("Hi\x9b")
+    result = run("show", "s1", *STORE, "--json")
+    assert "\x9b" not in result.stdout
+    found = json.loads(result.stdout)
+    assert (found["id"], found["message_count"]) == ("s1", 1)
+    assert found["messages"] == [
+        Message("assistant", ["Hi\x9b"], author_name="helper").to_dict(),
+    ]
+
+
+def test_what_json_cannot_hold_has_a_tag(run: Run) -> None:
+    """NaN and bytes are written as in an export."""
+    fill(Content("hosted_file", additional_properties={"nan": float("nan"), "raw": b"\xff"}))
+    found = json.loads(run("show", "s1", *STORE, "--json").stdout)
+    properties = found["messages"][0]["contents"][0]["additional_properties"]
+    assert properties == {"nan": ["!float", "nan"], "raw": ["!bytes", "/w=="]}
+
+
+def test_a_message_that_cannot_be_read_does_not_hide_the_others(run: Run) -> None:
+    """It is named on stderr, and the exit code is 1."""
+    fill("Hi")
+
+    async def damage(history: History) -> None:
+        draft = MessageDraft(id="m", role="user", body=b"?", digest=bytes(16), created_at=0)
+        await history.store.append(history.key("s1"), [draft])
+
+    asyncio.run(_with_history(damage))
+    result = run("show", "s1", *STORE)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == ["assistant (helper)", "  Hi"]
+    assert "message 2" in result.stderr
+
+
+def test_the_session_of_a_user(run: Run) -> None:
+    """`--user` and `--namespace` say whose session it is."""
+
+    async def append(history: History) -> None:
+        await history.as_user("ada").append("s1", [Message("user", "Hi")])
+
+    asyncio.run(_with_history(append))
+    assert run("show", "s1", *STORE).exit_code == 1
+    assert run("show", "s1", *STORE, "--user", "ada").exit_code == 0
+    assert run("show", "s1", *STORE, "--user", "ada", "--namespace", "x").exit_code == 1
+
+
+def catalogue() -> None:
+    """Store five sessions, a day apart from 2026-01-01 on."""
+
+    async def create(history: History) -> None:
+        day = 86_400_000_000
+        for number in range(5):
+            draft = SessionDraft(
+                agent_id="odd" if number % 2 else "even",
+                status="archived" if number == 0 else "active",
+                created_at=1_767_225_600_000_000 + number * day,
+            )
+            user = "ada" if number == 4 else ""
+            await history.store.create_session(SessionKey("default", user, f"s{number}"), draft)
+
+    asyncio.run(_with_history(create))
+
+
+def listed(run: Run, *options: str) -> list[str]:
+    result = run("sessions", *STORE, "--json", *options)
+    assert result.exit_code == 0
+    return [each["id"] for each in json.loads(result.stdout)]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ((), ["s4", "s3", "s2", "s1", "s0"]),
+        (("--agent", "odd"), ["s3", "s1"]),
+        (("--status", "archived"), ["s0"]),
+        (("--user", "ada"), ["s4"]),
+        (("--created-from", "2026-01-03"), ["s4", "s3", "s2"]),
+        (("--created-before", "2026-01-03"), ["s1", "s0"]),
+        (("--limit", "2"), ["s4", "s3"]),
+        (("--namespace", "elsewhere"), []),
+    ],
+)
+def test_sessions_are_listed_and_filtered(
+    run: Run, options: tuple[str, ...], found: list[str]
+) -> None:
+    """Newest first; each option narrows the list."""
+    catalogue()
+    assert listed(run, *options) == found
+
+
+def test_more_sessions_than_a_page_are_listed(run: Run) -> None:
+    """`--limit` may be more than a store returns at once."""
+
+    async def create(history: History) -> None:
+        await asyncio.gather(
+            *(
+                history.store.create_session(history.key(f"s{number}"), SessionDraft())
+                for number in range(502)
+            )
+        )
+
+    asyncio.run(_with_history(create))
+    assert len(listed(run, "--limit", "501")) == 501
+
+
+def test_sessions_as_a_table(run: Run) -> None:
+    """One line for each, whole also where it is long; a note says where the list was cut."""
+    catalogue()
+    result = run("sessions", *STORE, "--limit", "2")
+    assert result.stdout.splitlines() == [
+        "session  user  agent  status  messages  created (UTC)        last message",
+        "s4       ada   even   active  0         2026-01-05 00:00:00",
+        "s3             odd    active  0         2026-01-04 00:00:00",
+    ]
+    assert result.stderr == "The newest 2; --limit shows more.\n"
+    fill("Hi", session_id="x" * 200)
+    assert "x" * 200 in run("sessions", *STORE).stdout
+
+
+def test_a_table_fits_a_terminal(run: Run) -> None:
+    """On a terminal, what is too wide for a column goes on in the next line."""
+    fill("Hi", session_id="x" * 60)
+    result = run("sessions", *STORE, FORCE_COLOR="1", COLUMNS="80")
+    plain = re.sub(r"\x1b\[\d*m", "", result.stdout)
+    assert max(map(len, plain.splitlines())) == 80
+    assert "x" * 60 not in result.stdout
+
+
+def test_a_time_out_of_range_is_a_number(run: Run) -> None:
+    """A time that no calendar has does not end the listing."""
+
+    async def create(history: History) -> None:
+        await history.store.create_session(history.key("s1"), SessionDraft(created_at=2**62))
+
+    asyncio.run(_with_history(create))
+    assert str(2**62) in run("sessions", *STORE).stdout
+
+
+def test_a_zone_counts(run: Run) -> None:
+    """A time with a zone means that moment."""
+    catalogue()
+    assert Path("chat.db").exists()
+    assert listed(run, "--created-from", "2026-01-05T00:00:00") == ["s4"]
