@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from historykit.codec import MessageCodec
 from historykit.errors import ConflictError, DecodeError, InvalidRequestError
@@ -58,25 +59,21 @@ async def load_history(
     _check_bound(limit, "limit")
     _check_bound(turns, "turns")
     for _ in range(ATTEMPTS):
-        pages = await _read_pages(store, key, stream, limit, turns)
-        if pages is not None:
+        skipped: list[DecodeError] = []
+        decode = partial(decode_messages, key=key, codec=codec, skipped=None if strict else skipped)
+        loaded = await _load_once(store, key, stream, limit, turns, decode)
+        if loaded is not None:
             break
     else:
         raise ConflictError(
             f"session {key.session_id!r} is being edited faster than it can be read; try again"
         )
-    rows = _chosen_rows(pages, turns)
-    skipped: list[DecodeError] = []
-    messages: list[Message] = []
-    for begin in range(0, len(rows), PAGE_MESSAGES):
-        part = rows[begin : begin + PAGE_MESSAGES]
-        messages += decode_messages(part, key, codec=codec, skipped=None if strict else skipped)
-        await asyncio.sleep(0)  # decoding takes milliseconds; others want the event loop too
+    newest, parts = loaded
     return LoadedHistory(
-        messages=messages,
-        incarnation=pages[0].incarnation,
-        version=pages[0].version,
-        skipped=tuple(skipped),
+        messages=[message for part in reversed(parts) for message in part],
+        incarnation=newest.incarnation,
+        version=newest.version,
+        skipped=tuple(sorted(skipped, key=lambda error: error.sequence or 0)),
     )
 
 
@@ -114,25 +111,41 @@ def _unreadable(row: StoredMessage, key: SessionKey, error: Exception) -> Decode
     )
 
 
-async def _read_pages(
-    store: HistoryStore, key: SessionKey, stream: str, limit: int | None, turns: int | None
-) -> list[Slice] | None:
-    """Return the pages of one consistent load, newest first, or None where edits came between."""
-    pages: list[Slice] = []
-    rest, missing = limit, turns
+async def _load_once(
+    store: HistoryStore,
+    key: SessionKey,
+    stream: str,
+    limit: int | None,
+    turns: int | None,
+    decode: Callable[[Sequence[StoredMessage]], list[Message]],
+) -> tuple[Slice, list[list[Message]]] | None:
+    """Return the newest page and the messages of all, newest first; None if edits came between.
+
+    Each page is decoded before the next is read: that takes milliseconds, and others want the event
+    loop too.
+    """
+    newest: Slice | None = None
+    parts: list[list[Message]] = []
+    before: int | None = None
     while True:
-        before = pages[-1].messages[0].sequence if pages else None
-        window = Window(limit=_page_limit(rest, missing), before=before)
-        page = await store.read(key, window, stream=stream)
-        pages.append(page)
-        if (page.incarnation, page.epoch) != (pages[0].incarnation, pages[0].epoch):
+        page = await store.read(
+            key, Window(limit=_page_limit(limit, turns), before=before), stream=stream
+        )
+        newest = newest or page
+        if (page.incarnation, page.epoch) != (newest.incarnation, newest.epoch):
             return None
-        if rest is not None:
-            rest -= len(page.messages)
-        if missing is not None:
-            missing -= sum(row.turn_start for row in page.messages)
-        if not page.more or rest == 0 or (missing is not None and missing <= 0):
-            return pages
+        rows, opening = _wanted(page, turns)
+        parts.append(decode(rows))
+        if limit is not None:
+            limit -= len(page.messages)
+        if turns is not None:
+            turns -= sum(row.turn_start for row in rows)
+        if not page.more or limit == 0 or turns == 0:
+            if opening is not None:
+                parts.append(decode([opening]))
+            return newest, parts
+        before = page.messages[0].sequence
+        await asyncio.sleep(0)  # not every store waits for something when it reads
 
 
 def _page_limit(rest: int | None, missing: int | None) -> int | None:
@@ -143,18 +156,18 @@ def _page_limit(rest: int | None, missing: int | None) -> int | None:
     return guess if rest is None else min(guess, rest)
 
 
-def _chosen_rows(pages: list[Slice], turns: int | None) -> list[StoredMessage]:
-    rows = [row for page in reversed(pages) for row in page.messages]
-    opening = pages[-1].opening
-    if turns is not None:
-        begin = _turns_begin(rows, turns)
-        if begin and not pages[-1].more and rows[0].role in INSTRUCTION_ROLES:
-            opening = rows[0]
-        rows = rows[begin:]
-    return rows if opening is None else [opening, *rows]
+def _wanted(page: Slice, turns: int | None) -> tuple[Sequence[StoredMessage], StoredMessage | None]:
+    """Return what is wanted of a page, at most so many turns, and the opening of its stream."""
+    rows = page.messages
+    if turns is None:
+        return rows, page.opening
+    begin = _turns_begin(rows, turns)
+    if begin and not page.more and rows[0].role in INSTRUCTION_ROLES:
+        return rows[begin:], rows[0]
+    return rows[begin:], page.opening
 
 
-def _turns_begin(rows: list[StoredMessage], turns: int) -> int:
+def _turns_begin(rows: Sequence[StoredMessage], turns: int) -> int:
     """Return the index at which the newest `turns` turns begin."""
     starts = [index for index, row in enumerate(rows) if row.turn_start]
     if turns == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
@@ -160,9 +159,9 @@ class StoreHistoryProvider(BaseHistoryProvider):
     ) -> LoadedHistory:
         await self._ready()
         loaded = await self.history.read(session_id, stream=self.stream, limit=limit, turns=turns)
-        if limit is None and turns is None:
-            return loaded
-        return replace(loaded, messages=whole_groups(loaded.messages))
+        if limit is not None or turns is not None:
+            loaded.messages[:] = whole_groups(loaded.messages)
+        return loaded
 
     async def _save(
         self,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile
+from itertools import chain, dropwhile
 
 from historykit.messages import Message
 
 __all__ = ["whole_groups"]
+
+_ANSWERS = ("_result", "_approval_response")
+"""How the types of contents end that answer others."""
 
 
 def whole_groups(messages: Sequence[Message]) -> list[Message]:
@@ -19,6 +22,9 @@ def whole_groups(messages: Sequence[Message]) -> list[Message]:
     result yet stays: it may be waiting for approval.
     """
     kept = list(dropwhile(_is_bare_tool_message, messages))
+    contents = chain.from_iterable(message.contents for message in kept)
+    if not any(content.type.endswith(_ANSWERS) for content in contents):
+        return kept
     while True:
         opened = {key for message in kept for key in _opens(message)}
         cut = [message for message in kept if not opened.issuperset(_closes(message))]
