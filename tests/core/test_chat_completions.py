@@ -151,7 +151,11 @@ def test_any_message_comes_back_equal(message: dict[str, Any]) -> None:
 
 def test_the_dict_is_copied_and_left_alone() -> None:
     """Neither way shares anything with what it was given, or changes it."""
-    message = {"role": "assistant", "content": [{"type": "made_up", "x": []}], "extra": {"a": []}}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": [{"type": "made_up", "x": []}],
+        "extra": {"a": []},
+    }
     before = deepcopy(message)
     converted = from_chat_completions(message)
     kept = deepcopy(converted.to_dict())
@@ -159,6 +163,8 @@ def test_the_dict_is_copied_and_left_alone() -> None:
     back["extra"]["a"].append(1)
     back["content"][0]["x"].append(1)
     assert message == before
+    message["extra"]["a"].append(1)
+    message["content"][0]["x"].append(1)
     assert converted.to_dict() == kept
 
 
@@ -183,6 +189,12 @@ def test_the_name_is_the_authors() -> None:
     """`name` becomes the author's name."""
     message = {"role": "user", "content": "Hi", "name": "ada"}
     assert from_chat_completions(message).author_name == "ada"
+
+
+def test_a_text_in_a_list_is_kept_once() -> None:
+    """The note says that there was a list, and does not repeat what is in it."""
+    message = {"role": "user", "content": [{"type": "text", "text": "alone"}]}
+    assert from_chat_completions(message).additional_properties == {NOTE: {"parts": True}}
 
 
 def test_several_results_are_several_messages() -> None:

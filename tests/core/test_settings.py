@@ -27,6 +27,7 @@ class Config:
     mode: Literal["fast", "safe"] = "safe"
     level: Literal[1, True] = 1
     limit: int | None = None
+    either: str | int = 0
     name: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     anything: Any = None
@@ -115,6 +116,8 @@ def test_a_value_of_the_right_type(name: str, given: object, value: object) -> N
         ("level", "1", 1),
         ("limit", "3", 3),
         ("limit", "none", None),
+        ("either", "3", 3),
+        ("either", "three", "three"),
         ("name", "7", "7"),
         ("name", "zoe", "zoe"),
         ("anything", "7", "7"),

@@ -418,6 +418,16 @@ async def test_an_export_of_one_user_is_not_taken_for_another(history: History) 
     assert [each.text for each in await history.as_user("ada").load("s1")] == ["Hi"]
 
 
+async def test_a_session_that_went_on_is_exported_again(history: History, other: History) -> None:
+    """A later export adds what was said since the one before."""
+    await history.append("s1", [Message("user", "a"), Message("assistant", "b")])
+    await imported(other, await exported(history))
+    await history.append("s1", [Message("user", "c"), Message("assistant", "d")])
+    report = await imported(other, await exported(history))
+    assert (report.added, report.failures) == (2, ())
+    assert [each.text for each in await other.load("s1")] == ["a", "b", "c", "d"]
+
+
 async def test_an_exported_message_that_was_changed_since(history: History) -> None:
     """The session is reported and keeps what the store has, the next one is stored."""
     lines = [ExportStart(1), SESSION, message("m"), ExportEnd(1, 1)]
@@ -584,7 +594,7 @@ APART = "a part of an export without what comes before it; import the whole file
         ([ExportStart(1)], f"line 1: {CUT_OFF}"),
         ([ExportStart(1), SESSION, message("m"), b"\n"], f"line 3: {CUT_OFF}"),
         ([ExportStart(1), SESSION, ExportStart(1)], f"line 3: {CUT_OFF}"),
-        ([ExportStart(1), conversation("a")], f"line 2: {CUT_OFF}"),
+        ([ExportStart(1), conversation("a"), ExportEnd(0, 0)], f"line 2: {CUT_OFF}"),
         ([SESSION], f"line 1: {APART}"),
         ([message("m")], f"line 1: {APART}"),
         ([ExportStart(1), message("m")], f"line 2: {APART}"),
