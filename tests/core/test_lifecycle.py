@@ -169,6 +169,23 @@ async def test_a_cancelled_write_that_fails_bothers_nobody():
 
 
 @pytest.mark.asyncio
+async def test_a_detached_write_has_no_task_of_its_own():
+    """A write that needs no protection runs in its caller's task, and its errors are translated."""
+
+    class Detached(Resource):
+        detached_writes = True
+
+        async def _work(self, what):
+            self.events.append(asyncio.current_task())
+            raise OSError("full")
+
+    async with Detached() as resource:
+        with pytest.raises(StorageError, match="write: full"):
+            await resource.write()
+    assert resource.events == ["open", asyncio.current_task(), "close"]
+
+
+@pytest.mark.asyncio
 async def test_closing_waits_for_writes():
     """A write under way is finished before the resources go."""
     resource = await Resource().open()

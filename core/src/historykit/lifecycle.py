@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, Self, TypeVar, TypeVarTuple
+from typing import Any, ClassVar, Self, TypeVar, TypeVarTuple
 
 from historykit.errors import HistoryKitError, StoreClosedError, WrongLoopError
 
@@ -25,6 +25,10 @@ class LoopBound(ABC):
     forked process, the next call lets go of what was acquired and opens anew; while the loop is not
     closed, a call from another one is a `WrongLoopError`.
     """
+
+    detached_writes: ClassVar[bool] = False
+    """Whether a write goes on by itself once it has begun, as in a thread, whatever becomes of its
+    caller. The others are each given a task for that, which takes some 25 µs."""
 
     def __init__(self) -> None:
         self._wanted = False
@@ -106,6 +110,8 @@ class LoopBound(ABC):
     ) -> T:
         """Run a method to its end, even if the caller is cancelled meanwhile."""
         await self._ready()
+        if self.detached_writes:
+            return await self._translated(operation, method, *arguments)
         task = asyncio.create_task(self._translated(operation, method, *arguments))
         self._writes.add(task)
         task.add_done_callback(self._forget)
