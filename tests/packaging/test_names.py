@@ -10,11 +10,14 @@ import pytest
 
 from tests.packaging.workspace import DISTRIBUTIONS
 
+# It reads the options of the pytest that collects it.
+COLLECTED = "historykit.testing.standalone"
+
 MODULES = sorted(
     module
     for distribution in DISTRIBUTIONS
     for module in distribution.modules()
-    if not any(part.startswith("_") for part in module.split("."))
+    if module != COLLECTED and not any(part.startswith("_") for part in module.split("."))
 )
 
 
