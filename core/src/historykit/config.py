@@ -105,8 +105,6 @@ def _choice(
 
 def _table(path: Path) -> dict[str, object]:
     """Return the table `history` of a TOML file."""
-    import tomllib  # takes longer than the rest of this module, and few need it
-
     import tomllib  # most configuration is not in a file
 
     try:

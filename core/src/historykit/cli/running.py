@@ -52,25 +52,7 @@ def store_options(*names: str) -> Callable[[Callable[..., Coroutine[Any, Any, An
     `names` are the names of the option for the backend: without any, the command has an argument
     `backend`. The command is called with a `HistoryConfig` and its own arguments.
     """
-    options = [
-        click.option(
-            "--set",
-            "settings",
-            multiple=True,
-            metavar="KEY=VALUE",
-            callback=_settings,
-            help="A setting of the backend; may be given several times.",
-        ),
-        click.option(
-            "--config",
-            "config_file",
-            type=click.Path(path_type=Path),
-            metavar="FILE.toml",
-            help="A file with the table [history].",
-        ),
-        click.option("--namespace", help="The namespace of the sessions."),
-        click.option("--user", "user_id", help="The user whose sessions they are."),
-    ]
+    options = _options()
     if names:
         backend = click.option(*names, "backend", metavar="NAME", help="The backend of the store.")
         options.insert(0, backend)
@@ -89,6 +71,28 @@ def store_options(*names: str) -> Callable[[Callable[..., Coroutine[Any, Any, An
         return command
 
     return decorate
+
+
+def _options() -> list[Any]:
+    return [
+        click.option(
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="KEY=VALUE",
+            callback=_settings,
+            help="A setting of the backend; may be given several times.",
+        ),
+        click.option(
+            "--config",
+            "config_file",
+            type=click.Path(path_type=Path),
+            metavar="FILE.toml",
+            help="A file with the table [history].",
+        ),
+        click.option("--namespace", help="The namespace of the sessions."),
+        click.option("--user", "user_id", help="The user whose sessions they are."),
+    ]
 
 
 @asynccontextmanager
