@@ -6,11 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from historykit.planning import INSTRUCTION_ROLES, retention_cut, role_mismatch
+from historykit.planning import INSTRUCTION_ROLES, plan_update, retention_cut
 from historykit.records import (
     MAIN_STREAM,
     TAIL_DIGESTS,
-    UNCHANGED,
     MessageDraft,
     MessagePatch,
     MessageSelector,
@@ -170,7 +169,7 @@ class MemorySession:
         stream, sequence = self.places[message_id]
         messages = self.stream(stream).messages
         index = self.stream(stream).index(sequence)
-        messages[index] = _patched(messages[index], patch)
+        messages[index] = plan_update(messages[index], patch)
         if patch.digest is not None:
             self.digests[message_id] = patch.digest
         return messages[index]
@@ -226,17 +225,6 @@ def _stored(draft: MessageDraft, sequence: int) -> StoredMessage:
         draft.created_at,
         draft.turn_start,
         extra=draft.extra,
-    )
-
-
-def _patched(row: StoredMessage, patch: MessagePatch) -> StoredMessage:
-    if patch.required_role is not None and patch.required_role != row.role:
-        raise role_mismatch(row.role, patch.required_role)
-    return row._replace(
-        body=row.body if patch.body is None else patch.body,
-        reaction=row.reaction if patch.reaction is UNCHANGED else patch.reaction,
-        extra=row.extra if patch.extra is UNCHANGED else patch.extra,
-        revision=row.revision + 1,
     )
 
 

@@ -20,9 +20,11 @@ from historykit.errors import (
 )
 from historykit.records import (
     PAGE_BYTES,
+    UNCHANGED,
     AppendReceipt,
     AppendRequest,
     MessageDraft,
+    MessagePatch,
     RunLease,
     SessionHead,
     SessionKey,
@@ -43,6 +45,7 @@ __all__ = [
     "plan_claim",
     "plan_release",
     "plan_renewal",
+    "plan_update",
     "retention_cut",
     "role_mismatch",
     "session_exists",
@@ -213,6 +216,21 @@ def session_not_found(key: SessionKey) -> NotFoundError:
 def message_not_found(key: SessionKey, message_id: str) -> NotFoundError:
     """Return the error for a message that is not there."""
     return NotFoundError(f"Message not found: {message_id!r} in session {key.session_id!r}")
+
+
+def plan_update(row: StoredMessage, patch: MessagePatch) -> StoredMessage:
+    """Return a message as a patch leaves it.
+
+    Raises `InvalidRequestError` where the message does not have the role that the patch requires.
+    """
+    if patch.required_role is not None and patch.required_role != row.role:
+        raise role_mismatch(row.role, patch.required_role)
+    return row._replace(
+        body=row.body if patch.body is None else patch.body,
+        reaction=row.reaction if patch.reaction is UNCHANGED else patch.reaction,
+        extra=row.extra if patch.extra is UNCHANGED else patch.extra,
+        revision=row.revision + 1,
+    )
 
 
 def role_mismatch(role: str, required_role: str) -> InvalidRequestError:

@@ -13,14 +13,13 @@ from historykit.planning import (
     cut_page,
     message_not_found,
     plan_append,
+    plan_update,
     retention_cut,
-    role_mismatch,
     session_not_found,
 )
 from historykit.records import (
     MAIN_STREAM,
     TAIL_DIGESTS,
-    UNCHANGED,
     AppendReceipt,
     AppendRequest,
     MessageDraft,
@@ -132,14 +131,7 @@ def update_message(
     row = next(_messages(db.execute(BY_ID, (head.row, message_id)).fetchall()), None)
     if row is None:
         raise message_not_found(key, message_id)
-    if patch.required_role not in (None, row.role):
-        raise role_mismatch(row.role, str(patch.required_role))
-    changed = row._replace(
-        body=row.body if patch.body is None else patch.body,
-        reaction=row.reaction if patch.reaction is UNCHANGED else patch.reaction,
-        extra=row.extra if patch.extra is UNCHANGED else patch.extra,
-        revision=row.revision + 1,
-    )
+    changed = plan_update(row, patch)
     fields = (changed.body, patch.digest, changed.reaction, changed.extra, changed.revision)
     db.execute(UPDATE, (*fields, head.row, message_id))
     write_head(db, head, now=now, edited=True)
