@@ -126,18 +126,22 @@ class MessageCodec:
         return codec
 
 
-def content_digest(data: Mapping[str, Any]) -> bytes:
+def content_digest(data: Mapping[str, Any], *, exact: bool = False) -> bytes:
     """Return 16 bytes that are equal for messages with the same role and contents.
 
     The order of keys does not matter, nor whether a tuple became a list, nor whether empty
-    ``additional_properties`` are left out; nor do the other fields of the message. Raises
-    `EncodeError` where `MessageCodec.encode` does.
+    ``additional_properties`` are left out; nor do the other fields of the message. With `exact` it
+    is known that JSON holds the data as it is. Raises `EncodeError` where `MessageCodec.encode`
+    does.
     """
     contents = data.get("contents") or []
     if isinstance(contents, (list, tuple)):  # a union would cost more than the check
         contents = [_without_empty_properties(content) for content in contents]
     value = {"contents": contents, "role": data.get("role")}
-    form = _json(value, orjson.OPT_SORT_KEYS, canonical=True)
+    if exact:
+        form = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    else:
+        form = _json(value, orjson.OPT_SORT_KEYS, canonical=True)
     return blake2b(_without_nested_empty_properties(form), digest_size=16).digest()
 
 

@@ -85,7 +85,8 @@ def checked(messages: Sequence[Message]) -> Sequence[Message]:
 
 def _encoded(codec: MessageCodec, data: Mapping[str, Any], index: int) -> tuple[bytes, bytes]:
     try:
-        return codec.encode(data), content_digest(data)
+        body = codec.encode(data)
+        return body, content_digest(data, exact=body.startswith(b"{"))
     except EncodeError as error:
         path = f"messages[{index}].{error.path}".rstrip(".")
         raise EncodeError(f"{path}: {error.message}", path=path) from error

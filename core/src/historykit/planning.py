@@ -128,12 +128,14 @@ def _receipt(
     created: bool,
 ) -> AppendReceipt:
     places = {id: sequence for id, (sequence, _) in known.items()}
-    places.update((draft.id, head.next_sequence + i) for i, draft in enumerate(drafts))
+    for sequence, draft in enumerate(drafts, start=head.next_sequence):
+        places[draft.id] = sequence
+    ids = tuple([draft.id for draft in request.drafts])
     return AppendReceipt(
         incarnation=head.incarnation,
         version=head.version + bool(drafts),
-        ids=tuple(draft.id for draft in request.drafts),
-        sequences=tuple(places.get(draft.id) for draft in request.drafts),
+        ids=ids,
+        sequences=tuple(map(places.get, ids)),
         stored=len(drafts),
         created=created,
     )
