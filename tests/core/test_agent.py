@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -266,6 +267,30 @@ class TestPipeline:
         assert client.options[0].options == {"a": 1, "b": 2, "c": 1, "d": 3}
         with pytest.raises(TypeError):
             client.options[0].options["a"] = 2  # type: ignore[index]
+        with pytest.raises(FrozenInstanceError):
+            client.options[0].tools = ()  # type: ignore[misc]
+
+    async def test_the_options_given_are_copied(self) -> None:
+        """Changing options or defaults that were passed changes nothing for the agent."""
+        provider, defaults, options = NotingProvider("a", []), {"a": 1}, {"b": 1}
+        agent = Agent(ScriptedClient(), context_providers=[provider], default_options=defaults)
+        defaults["a"] = 2
+        await agent.run("q", options=options)
+        provider.seen[0]["context"].options["b"] = 2
+        assert agent.default_options == {"a": 1}
+        assert options == {"b": 1}
+
+    async def test_a_client_may_change_its_list(self) -> None:
+        """The list of messages that a client gets is its own."""
+
+        def client(messages: list[Message], options: ChatOptions) -> Any:
+            roles = [message.role for message in messages]
+            messages.clear()
+            return call if roles == ["user"] else str(roles)
+
+        call = Content.from_function_call("c", "max", arguments="{}")
+        response = await Agent(client, tools=[max]).run("q")
+        assert response.text == "['user', 'assistant', 'tool']"
 
     async def test_without_loading_only_after_run_is_called(self) -> None:
         """A history provider that does not load is not asked before the run, and saves after it."""

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import json
 import pickle
-from collections import OrderedDict
+from collections import ChainMap, OrderedDict
 from copy import copy, deepcopy
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from historykit import Content
+from historykit import Content, Message
 
 RAW = object()
 
@@ -326,6 +327,38 @@ def test_a_content_writes_mappings_as_dicts() -> None:
     assert type(data["arguments"]) is dict
     assert type(data["additional_properties"]["o"]) is dict
     assert data["additional_properties"]["c"] == Content.from_text("a").to_dict()
+
+
+def test_what_the_encoder_gets_is_plain() -> None:
+    """Contents, tuples and mappings in a field are dicts and lists already in the content."""
+    texts = (Content.from_text("a"), Content.from_text("b"))
+    message = Message(
+        "tool",
+        [
+            Content("shell_tool_result", outputs=texts, inputs=[texts[0]]),
+            Content("image_generation_tool_result", outputs=texts[0]),
+            Content("function_call", arguments=MappingProxyType({"a": 1})),
+        ],
+    )
+    assert json.dumps(message._to_encode()) == json.dumps(message.to_dict())
+
+
+def test_containers_of_every_kind_are_copied() -> None:
+    """A mapping, a content and a list among the values are not shared with the dict."""
+    given: dict[str, Any] = {"m": OrderedDict(a=[1]), "c": Content.from_text("a"), "l": [[1]]}
+    content = Content.from_text("x", additional_properties=given)
+    written = content.to_dict()["additional_properties"]
+    written["m"]["a"].append(2)
+    written["c"]["text"] = "b"
+    written["l"][0].append(2)
+    assert given == {"m": OrderedDict(a=[1]), "c": Content.from_text("a"), "l": [[1]]}
+
+
+def test_from_dict_takes_any_mapping() -> None:
+    """A mapping that is no dict makes a content that is written as a dict."""
+    content = Content.from_dict(ChainMap({"text": "a"}, {"type": "text"}))
+    assert type(content.to_dict()) is dict
+    assert content == Content.from_text("a")
 
 
 def test_a_value_that_cannot_be_copied_is_shared() -> None:

@@ -223,6 +223,11 @@ class TestInMemory:
         assert InMemoryHistoryProvider("").source_id == "in_memory"
         assert InMemoryHistoryProvider("mine").source_id == "mine"
 
+    async def test_the_flags_have_the_same_defaults(self) -> None:
+        """It loads and stores as every history provider does, and skips nothing."""
+        provider, base = vars(InMemoryHistoryProvider("x")), vars(BaseHistoryProvider("x"))
+        assert provider == {**base, "skip_excluded": False}
+
     async def test_it_passes_the_flags_on(self) -> None:
         """All flags of history providers are its flags too."""
         provider = InMemoryHistoryProvider(

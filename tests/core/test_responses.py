@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
@@ -78,6 +79,12 @@ class TestResponse:
         assert response.to_dict()["later"] == []
         assert response.additional_properties == {"k": []}
 
+    def test_the_additional_properties_given_are_copied(self) -> None:
+        """The dict that was passed is not the one that the response changes."""
+        given = {"a": 1}
+        AgentResponse(additional_properties=given).additional_properties["b"] = 2
+        assert given == {"a": 1}
+
     def test_another_type_is_refused(self) -> None:
         """A dict of another type is an error that names both."""
         with pytest.raises(ValueError, match=r"'message'.*'agent_response'"):
@@ -94,6 +101,11 @@ def updates(*pieces: Any, **fields: Any) -> list[AgentResponseUpdate]:
 
 
 class TestUpdates:
+    def test_a_piece_cannot_be_changed(self) -> None:
+        """A piece is a value: its fields cannot be set."""
+        with pytest.raises(FrozenInstanceError):
+            AgentResponseUpdate().role = "user"  # type: ignore[misc]
+
     def test_texts_that_follow_each_other_become_one(self) -> None:
         """The pieces of a text are one text content in the end."""
         response = AgentResponse.from_updates(updates("Hel", "lo", ["", " you"]))

@@ -211,7 +211,7 @@ class Content:
                 f"a content has no field {', '.join(unknown)}; Content.from_dict keeps fields that"
                 " this version does not know"
             )
-        fields["additional_properties"] = dict(fields.get("additional_properties") or {})
+        fields["additional_properties"] = fields.get("additional_properties") or {}
         self._data = {"type": kind}
         for name in sorted(fields, key=lambda name: _RANKS.get(name, _RANKS[_UNKNOWN])):
             if fields[name] is not None:
@@ -233,8 +233,8 @@ class Content:
         return properties
 
     @additional_properties.setter
-    def additional_properties(self, value: Mapping[str, Any] | None) -> None:
-        self._data["additional_properties"] = dict(value or {})
+    def additional_properties(self, value: dict[str, Any] | None) -> None:
+        self._data["additional_properties"] = {} if value is None else value
 
     @property
     def raw_representation(self) -> Any:

@@ -119,7 +119,6 @@ class AgentResponse:
             )
         data = copied_dict({**value, "messages": None})
         del data["messages"]
-        data.pop("type", None)
         known = {name: data.pop(name, None) for name in (*_OPTIONAL, "additional_properties")}
         response = cls(messages=value.get("messages"), **known)
         response._unknown = data
