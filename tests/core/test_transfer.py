@@ -343,6 +343,18 @@ async def test_a_history_of_one_user_exports_that_users_sessions(history: Histor
     assert [line.user_id for line in lines if isinstance(line, ExportedSession)] == ["ada"]
 
 
+async def test_all_streams_are_exported(history: History, other: History) -> None:
+    """Each stream of a session comes to the other store as what it is, in its order."""
+    for text in "ab":
+        await history.append("s", [Message("user", text)])
+        await history.append("s", [Message("user", f"{text} seen")], stream="audit")
+    report = await imported(other, await exported(history))
+    assert (report.messages, report.added) == (4, 4)
+    for stream, texts in (("main", ["a", "b"]), ("audit", ["a seen", "b seen"])):
+        assert [message.text for message in await other.load("s", stream=stream)] == texts
+    assert await exported(other) == await exported(history)
+
+
 async def test_more_sessions_than_a_page_are_exported(history: History) -> None:
     """No session is missing or there twice, however many there are."""
     for number in range(1203):

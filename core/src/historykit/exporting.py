@@ -14,6 +14,7 @@ from historykit.errors import ConflictError, DecodeError
 from historykit.history import History
 from historykit.portable import VERSION, ExportedMessage, ExportedSession, ExportEnd, ExportStart
 from historykit.records import (
+    MAIN_STREAM,
     PAGE_MESSAGES,
     SessionKey,
     SessionQuery,
@@ -33,10 +34,10 @@ async def export_sessions(
 ) -> AsyncIterator[ExportedLine]:
     """Yield the lines of an export: of one session, or of all that the history spans.
 
-    A history of one user spans that user's sessions, any other one those of all users. The main
-    stream is exported. Messages are those that are there when their page is read. All sessions need
-    `Capability.CATALOGUE`. Raises `NotFoundError`, `ConflictError` where a session is deleted
-    meanwhile, and `DecodeError` for a message that cannot be read.
+    A history of one user spans that user's sessions, any other one those of all users. Of each
+    session the main stream comes first. Messages are those that are there when their page is read.
+    All sessions need `Capability.CATALOGUE`. Raises `NotFoundError`, `ConflictError` where a
+    session is deleted meanwhile, and `DecodeError` for a message that cannot be read.
     """
     sessions = messages = 0
     yield ExportStart(VERSION)
@@ -78,21 +79,29 @@ async def _session(
     history: History, record: SessionRecord
 ) -> AsyncIterator[ExportedSession | ExportedMessage]:
     """Yield a session and its messages; nothing where it is gone since it was found."""
-    page = await history.store.read(record.key, Window(after=0))
-    if page.incarnation is None:
+    if (await history.store.read(record.key, Window(limit=0))).incarnation is None:
         return
     yield _exported_session(record, history.codec)
-    while True:
+    for stream in (MAIN_STREAM, *sorted(record.streams.keys() - {MAIN_STREAM})):
+        async for message in _messages(history, record, stream):
+            yield message
+
+
+async def _messages(
+    history: History, record: SessionRecord, stream: str
+) -> AsyncIterator[ExportedMessage]:
+    window, more = Window(after=0), True
+    while more:
+        page = await history.store.read(record.key, window, stream=stream)
         if page.incarnation != record.incarnation:
             raise ConflictError(
                 f"session {record.key.session_id!r} was deleted while it was exported; export again"
             )
         for row in page.messages:
-            yield _exported_message(row, record.key, history.codec)
-        if not page.more:
-            return
-        window = Window(after=page.messages[-1].sequence)
-        page = await history.store.read(record.key, window)
+            yield _exported_message(row, record.key, stream, history.codec)
+        more = page.more
+        if more:
+            window = Window(after=page.messages[-1].sequence)
 
 
 def _exported_session(record: SessionRecord, codec: MessageCodec) -> ExportedSession:
@@ -108,7 +117,9 @@ def _exported_session(record: SessionRecord, codec: MessageCodec) -> ExportedSes
     )
 
 
-def _exported_message(row: StoredMessage, key: SessionKey, codec: MessageCodec) -> ExportedMessage:
+def _exported_message(
+    row: StoredMessage, key: SessionKey, stream: str, codec: MessageCodec
+) -> ExportedMessage:
     try:
         message = _decoded(row.body, codec)
     except DecodeError as error:
@@ -119,6 +130,7 @@ def _exported_message(row: StoredMessage, key: SessionKey, codec: MessageCodec) 
         ) from error
     return ExportedMessage(
         id=row.id,
+        stream=stream,
         created_at=row.created_at,
         turn_start=row.turn_start,
         reaction=row.reaction,

@@ -235,6 +235,7 @@ def _key(history: History, session: ExportedSession) -> SessionKey:
 
 
 def _draft(history: History, line: ExportedMessage) -> MessageDraft:
+    check_id(line.stream, "stream")
     role = Message.from_dict(line.message).role
     if not isinstance(role, str):
         raise InvalidRequestError(f"the role of message {line.id!r} must be text")
@@ -318,7 +319,9 @@ async def _restore(
     record = await history.store.create_session(key, draft, if_exists="return")
     for batch in _batches(messages):
         drafts = [_draft(history, message) for message in batch]
-        receipt = await history.store.append(key, drafts, incarnation=record.incarnation)
+        receipt = await history.store.append(
+            key, drafts, stream=batch[0].stream, incarnation=record.incarnation
+        )
         await _react(history, key, batch, receipt)
         count.advance(len(batch), added=receipt.stored)
     if record.memory_enabled and not session.memory_enabled:
@@ -327,10 +330,11 @@ async def _restore(
 
 
 def _batches(messages: Iterator[ExportedMessage]) -> Iterator[list[ExportedMessage]]:
-    """Yield the messages in whole turns, of which there may be several."""
+    """Yield the messages of a stream in whole turns, of which there may be several."""
     batch: list[ExportedMessage] = []
     for message in messages:
-        if (message.turn_start and len(batch) >= BATCH) or len(batch) == PAGE_MESSAGES:
+        full = (message.turn_start and len(batch) >= BATCH) or len(batch) == PAGE_MESSAGES
+        if batch and (full or message.stream != batch[0].stream):
             yield batch
             batch = []
         batch.append(message)
@@ -348,7 +352,8 @@ async def _react(
         return
     place, last = min(places) - 1, max(places)
     while place < last:
-        page = await history.store.read(key, Window(after=place, limit=last - place))
+        window = Window(after=place, limit=last - place)
+        page = await history.store.read(key, window, stream=batch[0].stream)
         for row in page.messages:
             if row.id in reactions and row.revision == 0:
                 patch = MessagePatch(reaction=reactions[row.id])

@@ -95,7 +95,7 @@ class MemorySession:
                 created_at=now if draft.created_at is None else draft.created_at,
                 updated_at=now,
                 last_message_at=None,
-                message_count=0,
+                streams={},
                 version=0,
                 revision=0,
             )
@@ -186,7 +186,7 @@ class MemorySession:
             self.record,
             updated_at=now,
             version=self.record.version + 1,
-            message_count=len(messages),
+            streams={name: len(s.messages) for name, s in self.streams.items() if s.messages},
             last_message_at=messages[-1].created_at if messages else None,
         )
 

@@ -31,6 +31,7 @@ import orjson
 from historykit.chat_completions import from_chat_completions
 from historykit.errors import InvalidRequestError
 from historykit.messages import Message
+from historykit.records import MAIN_STREAM
 
 __all__ = [
     "FORMAT",
@@ -78,6 +79,7 @@ class ExportedMessage:
     """A message: `message` is its dict, `extra` what a session keeps beside it."""
 
     id: str
+    stream: str = MAIN_STREAM
     created_at: int
     turn_start: bool = False
     reaction: str | None = None

@@ -290,7 +290,8 @@ class SessionPatch:
 class SessionRecord:
     """A session as a store returns it, without its messages.
 
-    `message_count` and `last_message_at` are those of the main stream. `version` counts message
+    `streams` holds how many messages each stream has; `message_count` and `last_message_at` are
+    those of the main stream. `version` counts message
     operations, `revision` changes of the session's own fields. `run_id` holds the session until
     `run_expires_at`.
     """
@@ -305,11 +306,16 @@ class SessionRecord:
     created_at: int
     updated_at: int
     last_message_at: int | None
-    message_count: int
+    streams: Mapping[str, int]
     version: int
     revision: int
     run_id: str | None = None
     run_expires_at: int | None = None
+
+    @property
+    def message_count(self) -> int:
+        """How many messages the main stream has."""
+        return self.streams.get(MAIN_STREAM, 0)
 
     @property
     def position(self) -> SessionPosition:

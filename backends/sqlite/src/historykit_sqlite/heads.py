@@ -70,6 +70,6 @@ def write_head(db: sqlite3.Connection, head: Head, *, now: int, edited: bool = F
 
 
 def live_messages(streams: str) -> dict[str, int]:
-    """Return how many messages each stream has, from the column that holds it."""
+    """Return how many messages each stream has that has any, from the column that holds it."""
     live: dict[str, int] = json.loads(streams)[0]
-    return live
+    return {name: count for name, count in live.items() if count}

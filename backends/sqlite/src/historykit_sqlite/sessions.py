@@ -16,7 +16,6 @@ from historykit.planning import (
     session_not_found,
 )
 from historykit.records import (
-    MAIN_STREAM,
     DeleteReceipt,
     IfExists,
     RunLease,
@@ -196,7 +195,7 @@ def session_record(db: sqlite3.Connection, row: tuple[Any, ...]) -> SessionRecor
         created_at=created_at,
         updated_at=updated_at,
         last_message_at=last_message_at,
-        message_count=live_messages(streams).get(MAIN_STREAM, 0),
+        streams=live_messages(streams),
         version=version,
         revision=revision,
         run_id=run_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from historykit.errors import ConflictError, NotFoundError, VersionConflictError
-from historykit.records import SessionDraft, SessionPatch
+from historykit.records import Retention, SessionDraft, SessionPatch
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts
 from historykit.testing.rules import since
@@ -37,6 +37,18 @@ class SessionTests:
         page = await store.read(subject.key())
         assert (page.messages, page.version) == ((), 0)
         assert page.incarnation == record.incarnation
+
+    @since("0.1")
+    async def test_session_counts_the_messages_of_each_stream(
+        self, subject: StoreSubject, store: HistoryStore
+    ) -> None:
+        """A session has the number of messages of each stream that has any."""
+        key = subject.key()
+        await store.append(key, [draft("a"), draft("b")])
+        await store.append(key, [draft("c")], stream="audit")
+        assert (await store.read_session(key)).streams == {"main": 2, "audit": 1}
+        await store.append(key, [draft("d", turn_start=True)], retention=Retention(1))
+        assert (await store.read_session(key)).streams == {"main": 1, "audit": 1}
 
     @since("0.1")
     async def test_creation_of_what_exists_is_a_conflict(
