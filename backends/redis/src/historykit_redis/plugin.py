@@ -1,24 +1,36 @@
-"""What the Redis backend says about itself: that its store is not there yet."""
+"""What the Redis backend says about itself, readable without the driver."""
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from historykit.errors import BackendError
+from historykit.capabilities import Capability, Guarantee
 from historykit.plugins import BackendSpec, hookimpl
+from historykit.store import HistoryStore
 
 
-def refuse() -> NoReturn:
-    """Raise `BackendError`, in the place of a store."""
-    raise BackendError(
-        "the Redis backend is not part of this release yet; use 'sqlite' or 'memory'",
-        backend="redis",
-    )
+def store() -> type[HistoryStore]:
+    """Return the store class."""
+    from historykit_redis.store import RedisStore
+
+    return RedisStore
+
+
+def config() -> type:
+    """Return the class of its settings."""
+    from historykit_redis.config import RedisConfig
+
+    return RedisConfig
 
 
 @hookimpl
 def historykit_backend() -> BackendSpec:
-    """Return the description of the backend, which lists it and refuses to load."""
+    """Describe the Redis backend."""
     return BackendSpec(
-        name="redis", store=refuse, config=refuse, summary="Redis, not part of this release yet"
+        name="redis",
+        store=store,
+        config=config,
+        capabilities=frozenset({Capability.EDIT, Capability.CATALOGUE, Capability.RUNS}),
+        guarantees=frozenset(
+            {Guarantee.SHARED, Guarantee.SURVIVES_KILL, Guarantee.SURVIVES_POWER_LOSS}
+        ),
+        summary="Redis or Valkey: one server, Sentinel or Cluster, without modules",
     )

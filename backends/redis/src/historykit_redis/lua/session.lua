@@ -1,0 +1,30 @@
+-- What the scripts on one session share. KEYS: the session's hash, its ids and large contents, and
+-- of one stream the order, the turns and what is large. Other streams are named alike, so that all
+-- keys of a session are in one slot.
+
+local session, ids, contents = KEYS[1], KEYS[2], KEYS[3]
+local base = string.sub(session, 1, -2)
+
+local function order_of(stream) return base .. 'o:' .. stream end
+
+local function turns_of(stream) return base .. 't:' .. stream end
+
+local function large_of(stream) return base .. 'w:' .. stream end
+
+-- The fields of a record, in the order in which the client reads them.
+local function record()
+  return redis.call('HMGET', session, 'inc', 'agent', 'status', 'mem', 'labels', 'body', 'place',
+    'touched', 'last', 'n:main', 'ver', 'rev', 'run', 'until')
+end
+
+-- The number noted for an operation that was carried out already: drivers send what they got no
+-- answer to a second time.
+local function outcome(operation)
+  local log = redis.call('HGET', session, 'done')
+  return log and tonumber(string.match(log, operation .. '=(%d+);'))
+end
+
+local function note(operation, number)
+  local log = redis.call('HGET', session, 'done') or ''
+  redis.call('HSET', session, 'done', string.sub(log .. operation .. '=' .. number .. ';', -400))
+end

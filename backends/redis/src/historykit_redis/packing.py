@@ -1,0 +1,231 @@
+"""Messages and sessions as Redis holds them. The layout of a message is that of messages.lua."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from historykit.records import (
+    UNCHANGED,
+    MessageDraft,
+    MessagePatch,
+    SessionDraft,
+    SessionKey,
+    SessionPatch,
+    SessionPosition,
+    SessionRecord,
+    StoredMessage,
+    Unchanged,
+)
+from historykit_redis.keys import (
+    EPOCH,
+    pack_values,
+    place_of,
+    unpack_place,
+    unpack_time,
+    unpack_values,
+)
+
+__all__ = [
+    "INDEXED",
+    "PLACE",
+    "RECORD_FIELDS",
+    "pack_changes",
+    "pack_messages",
+    "pack_number",
+    "pack_patch",
+    "pack_session",
+    "unpack_identity",
+    "unpack_messages",
+    "unpack_record",
+]
+
+TURN_START: Final = 1
+HAS_EXTRA: Final = 2
+HAS_REACTION: Final = 4
+IS_LARGE: Final = 8
+
+LARGE: Final = 4096
+"""A message with more bytes than this keeps them apart, so that a page, which is read without a
+script to count them, is 2 MB at most."""
+
+RECORD_FIELDS: Final = (
+    b"inc",
+    b"agent",
+    b"status",
+    b"mem",
+    b"labels",
+    b"body",
+    b"place",
+    b"touched",
+    b"last",
+    b"n:main",
+    b"ver",
+    b"rev",
+    b"run",
+    b"until",
+)
+"""The fields that make a record, in the order of `record` in session.lua."""
+
+INDEXED: Final = slice(1, 5)
+"""Where the fields are, in a record and in a new session, by which a session is found."""
+
+PLACE: Final = 6
+"""Where its place in the catalogue is."""
+
+_MESSAGE: Final = struct.Struct(">Q16sQIIBHHH")
+_NEW_MESSAGE: Final = struct.Struct(">16sQIIBHHH")
+_IDENTITY: Final = struct.Struct(">Q16s")
+
+
+def pack_messages(drafts: Sequence[MessageDraft]) -> list[bytes]:
+    """Return id, message and content of each, as the scripts take them."""
+    packed: list[bytes] = []
+    for draft in drafts:
+        id = draft.id.encode()
+        role = draft.role.encode("utf-8", "surrogatepass")
+        content = draft.body if draft.extra is None else draft.body + draft.extra
+        flags = (
+            TURN_START * draft.turn_start
+            + HAS_EXTRA * (draft.extra is not None)
+            + IS_LARGE * (len(content) > LARGE)
+        )
+        times = draft.created_at + EPOCH
+        lengths = len(role), 0, len(id)
+        header = _NEW_MESSAGE.pack(draft.digest, times, len(draft.body), 0, flags, *lengths)
+        packed += (id, header + role + id, content)
+    return packed
+
+
+def unpack_messages(
+    messages: Iterable[bytes], large: Mapping[int, bytes | None]
+) -> Iterator[StoredMessage]:
+    """Yield messages, up to the first one whose content is large and not in `large`, by sequence.
+
+    The content is None where it should be in the server and is not; then the body is empty.
+    """
+    for message in messages:
+        row = _unpacked(message, large)
+        if row is None:
+            return
+        yield row
+
+
+def _unpacked(message: bytes, large: Mapping[int, bytes | None]) -> StoredMessage | None:
+    sequence, _, created_at, size, revision, flags, role_length, reaction_length, id_length = (
+        _MESSAGE.unpack_from(message)
+    )
+    role_end = _MESSAGE.size + role_length
+    reaction_end = role_end + reaction_length
+    content, start = message, reaction_end + id_length
+    if flags & IS_LARGE:
+        if sequence not in large:
+            return None
+        content, start = large[sequence] or b"", 0
+    return StoredMessage(
+        sequence,
+        message[reaction_end : reaction_end + id_length].decode(),
+        message[_MESSAGE.size : role_end].decode("utf-8", "surrogatepass"),
+        content[start : start + size],
+        created_at - EPOCH,
+        bool(flags & TURN_START),
+        message[role_end:reaction_end].decode() if flags & HAS_REACTION else None,
+        content[start + size :] if flags & HAS_EXTRA else None,
+        revision,
+    )
+
+
+def unpack_identity(message: bytes) -> tuple[int, bytes]:
+    """Return sequence and digest of a message."""
+    sequence, digest = _IDENTITY.unpack_from(message)
+    return sequence, digest
+
+
+def pack_patch(patch: MessagePatch) -> list[bytes]:
+    """Return required role, body, extra, reaction and digest, as update_message.lua takes them."""
+    reaction = patch.reaction
+    return [
+        b"" if patch.required_role is None else b"=" + patch.required_role.encode(),
+        b"" if patch.body is None else b"=" + patch.body,
+        _change(patch.extra),
+        _change(reaction.encode() if isinstance(reaction, str) else reaction),
+        patch.digest or b"",
+    ]
+
+
+def _change(value: bytes | Unchanged | None) -> bytes:
+    """Return nothing for what stays, ``none`` for what goes, else the value behind ``=``."""
+    if value is UNCHANGED:
+        return b""
+    return b"none" if value is None else b"=" + value
+
+
+def pack_session(key: SessionKey, draft: SessionDraft, incarnation: str, now: int) -> list[bytes]:
+    """Return the fields of a new session: first those of a record, in its order."""
+    created_at = now if draft.created_at is None else draft.created_at
+    return [
+        incarnation.encode(),
+        draft.agent_id.encode(),
+        draft.status.encode(),
+        b"%d" % draft.memory_enabled,
+        _pack_labels(draft.labels),
+        draft.body,
+        place_of(SessionPosition(created_at, key.session_id, key.user_id)),
+        key.user_id.encode(),
+    ]
+
+
+def pack_changes(patch: SessionPatch) -> list[bytes]:
+    """Return names and values of the fields that a patch sets."""
+    fields: list[bytes] = []
+    if patch.agent_id is not None:
+        fields += (b"agent", patch.agent_id.encode())
+    if patch.status is not None:
+        fields += (b"status", patch.status.encode())
+    if patch.memory_enabled is not None:
+        fields += (b"mem", b"%d" % patch.memory_enabled)
+    if patch.labels is not None:
+        fields += (b"labels", _pack_labels(patch.labels))
+    if patch.body is not None:
+        fields += (b"body", patch.body)
+    return fields
+
+
+def unpack_record(key: SessionKey, fields: Sequence[bytes | None]) -> SessionRecord:
+    """Return a session from the values of `RECORD_FIELDS`."""
+    incarnation, agent, status, memory, labels, body, place = map(_present, fields[:7])
+    updated, last, count, version, revision, run_id, run_expires_at = fields[7:]
+    return SessionRecord(
+        key=key,
+        incarnation=incarnation.decode(),
+        agent_id=agent.decode(),
+        status=status.decode(),
+        memory_enabled=memory == b"1",
+        labels=frozenset(label.decode() for label in unpack_values(labels)),
+        body=body,
+        created_at=unpack_place(place).created_at,
+        updated_at=int(updated or 0),
+        last_message_at=unpack_time(last) if last else None,
+        message_count=int(count or 0),
+        version=int(version or 0),
+        revision=int(revision or 0),
+        run_id=None if run_id is None else run_id.decode(),
+        run_expires_at=None if run_expires_at is None else int(run_expires_at),
+    )
+
+
+def _pack_labels(labels: frozenset[str]) -> bytes:
+    return pack_values(label.encode() for label in sorted(labels))
+
+
+def _present(value: bytes | None) -> bytes:
+    """Return the value of a field that every session has."""
+    if value is None:
+        raise ValueError("a field of the session's hash is missing")
+    return value
+
+
+def pack_number(value: int | None) -> bytes:
+    """Return a number in digits, nothing for None."""
+    return b"" if value is None else b"%d" % value
