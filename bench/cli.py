@@ -69,7 +69,10 @@ def _list(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     chosen = choose(options.database, options.only)
     if not chosen:
-        print(f"nothing in {options.database} has a name like that", file=sys.stderr)
+        print(
+            f"in {options.database} no name is like that; see: python -m bench list",
+            file=sys.stderr,
+        )
         return 2
     plan = Plan(
         run=time.strftime("%Y%m%d-%H%M%S"), rounds=options.rounds, sizes=tuple(options.sizes)

@@ -37,7 +37,7 @@ print(json.dumps([sorted(names - sys.stdlib_module_names), sorted(names)]))
 """
 
 
-def measure(cache: Path, *, runs: int = 30) -> dict[str, Any]:
+def measure(cache: Path, *, runs: int) -> dict[str, Any]:
     """Return milliseconds of both imports, and which packages `import historykit` brings."""
     python = python_of("historykit", cache)
     # Installed distributions are compiled; so is the checkout here, without a trace of it.

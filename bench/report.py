@@ -100,8 +100,16 @@ def _throughput(results: Results, bounds: Bounds) -> str:
     rows = []
     for name in _with(results, ["throughput"]):
         value = results.value(name, "throughput")
-        rows.append([name, f"{value:,.0f}", _ratio(results, name, "throughput", bounds.floor)])
-    head = ("", "turns a second", "x floor")
+        failed = results.value(name, "failed turns")
+        rows.append(
+            [
+                name,
+                f"{value:,.0f}",
+                _ratio(results, name, "throughput", bounds.floor),
+                f"{failed:.0f}" if failed else NOTHING,
+            ]
+        )
+    head = ("", "turns a second", "x floor", "turns that failed")
     what = f"{plan['sessions']} new sessions, {plan['session_turns']} turns each."
     return f"{what}\n\n{_table(head, rows)}"
 

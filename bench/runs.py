@@ -54,7 +54,7 @@ def run(
         "command": command,
         "machine": _machine(begin),
         "plan": plan.to_dict(),
-        "imports": imports.measure(cache),
+        "imports": imports.measure(cache, runs=6 * plan.rounds),
         "adapters": measured,
         "seconds": round(time.time() - begin),
     }

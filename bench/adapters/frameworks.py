@@ -84,6 +84,15 @@ class OpenAISession(Adapter):
     distributions = ("openai-agents", "sqlalchemy", "aiosqlite")
     reads_last = True
 
+    async def session(self, session_id: str) -> Any:
+        session = self.make(session_id)
+        await session.get_items(limit=1)  # it connects and makes tables at first use
+        return session
+
+    def make(self, session_id: str) -> Any:
+        """Return a session object."""
+        raise NotImplementedError
+
     def message(self, role: str, text: str) -> Any:
         return {"role": role, "content": text}
 

@@ -75,13 +75,13 @@ class OpenAISync(_File, OpenAISession):
     notes = "sqlite3 in asyncio.to_thread, a lock for each file within the process"
 
     async def open(self) -> None:
-        self.make = import_module("agents").SQLiteSession
+        self.session_class = import_module("agents").SQLiteSession
 
     async def close(self) -> None:
         """Nothing: each session closes its own connection."""
 
-    async def session(self, session_id: str) -> Any:
-        return self.make(session_id, self.path)
+    def make(self, session_id: str) -> Any:
+        return self.session_class(session_id, self.path)
 
     async def leave(self, session: Any) -> None:
         session.close()
@@ -93,13 +93,13 @@ class OpenAIAsync(_File, OpenAISession):
     notes = "a connection and a thread for each session object"
 
     async def open(self) -> None:
-        self.make = import_module("agents.extensions.memory").AsyncSQLiteSession
+        self.session_class = import_module("agents.extensions.memory").AsyncSQLiteSession
 
     async def close(self) -> None:
         """Nothing: each session closes its own connection."""
 
-    async def session(self, session_id: str) -> Any:
-        return self.make(session_id, self.path)
+    def make(self, session_id: str) -> Any:
+        return self.session_class(session_id, self.path)
 
     async def leave(self, session: Any) -> None:
         await session.close()
@@ -114,13 +114,13 @@ class OpenAISQLAlchemy(_File, OpenAISession):
     async def open(self) -> None:
         engines = import_module("sqlalchemy.ext.asyncio")
         self.engine = engines.create_async_engine(f"sqlite+aiosqlite:///{self.path}")
-        self.make = import_module("agents.extensions.memory").SQLAlchemySession
+        self.session_class = import_module("agents.extensions.memory").SQLAlchemySession
 
     async def close(self) -> None:
         await self.engine.dispose()
 
-    async def session(self, session_id: str) -> Any:
-        return self.make(session_id, engine=self.engine, create_tables=True)
+    def make(self, session_id: str) -> Any:
+        return self.session_class(session_id, engine=self.engine, create_tables=True)
 
 
 class AdkDatabase(_File, AdkSessions):

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench import cli, report
+from bench.adapters import bounds_of
+from bench.results import Results
+
+RUN = ["run", "sqlite", "--rounds", "1", "--sizes", "0", "100"]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A tiny run of our own adapters and the floors."""
+    cache = tmp_path_factory.mktemp("cache")
+    out = cache / "out.json"
+    names = ["floor", "historykit provider"]
+    code = cli.main(["--cache", str(cache), *RUN, "--out", str(out), "--only", *names])
+    assert code == 0
+    assert not list(cache.glob("runs/*"))
+    return Results(json.loads(out.read_text("utf-8")))
+
+
+def test_a_run_measures_floors_and_historykit(results: Results) -> None:
+    """Each adapter that was asked for has samples of each cell and met no trouble."""
+    assert results.names() == [
+        "floor: sqlite3 in a thread",
+        "floor: one aiosqlite hop",
+        "historykit provider",
+        "historykit provider, normal",
+    ]
+    for name in results.names():
+        assert results.adapters[name]["troubles"] == []
+        for label in ("append 0", "append 100", "load 100", "last 100", "throughput"):
+            assert results.value(name, label), (name, label)
+
+
+def test_a_run_counts_what_writers_of_one_session_leave(results: Results) -> None:
+    """All messages of all writers are there, and each turn is whole."""
+    for found in results.adapters["historykit provider"]["contention"].values():
+        assert (found["kept"], found["whole"], found["errors"]) == (400, 200, {})
+
+
+def test_a_run_is_shown_in_tables(results: Results) -> None:
+    """The report has the command, a verdict on each target and a row for each adapter."""
+    text = report.render(results, bounds_of("sqlite"))
+    assert "python -m bench run sqlite --only 'floor' 'historykit provider' --rounds 1" in text
+    assert "| append 100: times the floor | <= 1.3 |" in text
+    assert "| historykit provider, normal | WAL, synchronous=NORMAL |" in text
+
+
+def test_tables_go_between_the_marks_of_a_page() -> None:
+    """What stood between the marks is replaced, and the rest of the page stays."""
+    page = "before\n<!-- bench x -->\nold\n<!-- end of bench x -->\nafter\n"
+    assert report.insert(page, "x", "new\n") == (
+        "before\n<!-- bench x -->\n\nnew\n\n<!-- end of bench x -->\nafter\n"
+    )
+    with pytest.raises(SystemExit, match="bench y"):
+        report.insert(page, "y", "new")
+
+
+def test_unknown_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of nothing ends with a message and a code of its own."""
+    assert cli.main(["--cache", str(tmp_path), *RUN, "--only", "nobody"]) == 2
+    assert "no name" in capsys.readouterr().err
