@@ -11,7 +11,8 @@ from historykit_sqlite.sessions import RECORDS, session_record
 
 __all__ = ["find_sessions"]
 
-HAS_LABEL: Final = "row IN (SELECT session FROM session_labels WHERE label = ?)"
+AMONG_LABELLED: Final = "row IN (SELECT session FROM session_labels WHERE label = ?)"
+HAS_LABEL: Final = "EXISTS (SELECT * FROM session_labels WHERE session = row AND label = ?)"
 BEHIND: Final = "(created_at, session_id, user_id) < (?, ?, ?)"
 NEWEST_FIRST: Final = "ORDER BY created_at DESC, session_id DESC, user_id DESC"
 
@@ -35,7 +36,14 @@ def find_sessions(db: sqlite3.Connection, query: SessionQuery) -> SessionSlice:
 
 
 def _conditions(query: SessionQuery) -> Iterator[Condition]:
-    yield "namespace = ?", (query.namespace,)
+    labels = sorted(query.labels)
+    if labels and query.user_id is None:
+        # Labels tell more than anything else that is left; the plus keeps SQLite from beginning
+        # with an index of sessions, all of which begin with the namespace.
+        yield "+namespace = ?", (query.namespace,)
+        yield AMONG_LABELLED, (labels.pop(),)
+    else:
+        yield "namespace = ?", (query.namespace,)
     for condition, value in (
         ("user_id = ?", query.user_id),
         ("agent_id = ?", query.agent_id),
@@ -46,7 +54,7 @@ def _conditions(query: SessionQuery) -> Iterator[Condition]:
     ):
         if value is not None:
             yield condition, (value,)
-    for label in sorted(query.labels):
+    for label in labels:
         yield HAS_LABEL, (label,)
 
 

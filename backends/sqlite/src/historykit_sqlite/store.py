@@ -51,8 +51,11 @@ class SQLiteStore(HistoryStore):
     """Keeps history in one SQLite file, which any number of processes of one machine may share.
 
     It writes and reads on a connection each, so that a load does not wait for a writer that waits
-    for another process. What a caller deletes is overwritten in the file and removed from its
-    write-ahead log, though not while a reader elsewhere still looks at it.
+    for another process. Writes that come together are committed together.
+
+    What a caller deletes is overwritten in the file, and the write-ahead log that held it is
+    emptied, as soon as no reader elsewhere needs it. SQLite may have left a copy of a row in a page
+    that it rearranged since; its VACUUM removes these, too.
     """
 
     backend = "sqlite"
