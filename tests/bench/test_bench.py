@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from bench import cli, report
+from bench import cli, report, runs
 from bench.adapters import bounds_of
+from bench.plan import Plan
 from bench.results import Results
 
-RUN = ["run", "sqlite", "--rounds", "1", "--sizes", "0", "100"]
+COMMAND = "python -m bench run sqlite"
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """A tiny run of our own adapters and the floors."""
+    """A tiny run of our own adapters and the floors, as its file has it."""
     cache = tmp_path_factory.mktemp("cache")
-    out = cache / "out.json"
-    names = ["floor", "historykit provider"]
-    code = cli.main(["--cache", str(cache), *RUN, "--out", str(out), "--only", *names])
-    assert code == 0
+    plan = Plan(run="tiny", sizes=(0, 100), rounds=1, passes=1, appends=2, session_turns=2)
+    chosen = runs.choose("sqlite", ["floor", "historykit provider"])
+    data = runs.run("sqlite", chosen, plan, cache=cache, command=COMMAND)
     assert not list(cache.glob("runs/*"))
-    return Results(json.loads(out.read_text("utf-8")))
+    return Results(json.loads(json.dumps(data)))
 
 
 def test_a_run_measures_floors_and_historykit(results: Results) -> None:
@@ -47,7 +47,7 @@ def test_a_run_counts_what_writers_of_one_session_leave(results: Results) -> Non
 def test_a_run_is_shown_in_tables(results: Results) -> None:
     """The report has the command, a verdict on each target and a row for each adapter."""
     text = report.render(results, bounds_of("sqlite"))
-    assert "python -m bench run sqlite --only 'floor' 'historykit provider' --rounds 1" in text
+    assert COMMAND in text
     assert "| append 100: times the floor | <= 1.3 |" in text
     assert "| historykit provider, normal | WAL, synchronous=NORMAL |" in text
 
@@ -64,5 +64,5 @@ def test_tables_go_between_the_marks_of_a_page() -> None:
 
 def test_unknown_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run of nothing ends with a message and a code of its own."""
-    assert cli.main(["--cache", str(tmp_path), *RUN, "--only", "nobody"]) == 2
+    assert cli.main(["--cache", str(tmp_path), "run", "sqlite", "--only", "nobody"]) == 2
     assert "no name" in capsys.readouterr().err
