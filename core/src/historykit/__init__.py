@@ -61,6 +61,7 @@ from historykit.serialization import OpaqueValue, register_state_type
 from historykit.sessions import AgentSession, SessionContext
 from historykit.store import HistoryStore
 from historykit.store_provider import OwningHistoryProvider, StoreHistoryProvider
+from historykit.streaming import AgentStream
 
 __all__ = [
     "APIError",
@@ -68,6 +69,7 @@ __all__ = [
     "AgentResponse",
     "AgentResponseUpdate",
     "AgentSession",
+    "AgentStream",
     "BackendConflictError",
     "BackendError",
     "BackendLoadError",
