@@ -8,11 +8,11 @@ themselves, and take out what is wrong; so they do with what was evicted or dele
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from historykit.records import SessionKey, SessionQuery, SessionRecord, SessionSlice
 from historykit_redis.keys import pack_time, place_of, unpack_place
-from historykit_redis.packing import INDEXED, PLACE, RECORD_FIELDS, unpack_record
+from historykit_redis.packing import Fields, unpack_record
 from historykit_redis.scripts import FIND_SESSIONS
 from historykit_redis.server import Server
 
@@ -43,18 +43,18 @@ async def find(server: Server, query: SessionQuery) -> SessionSlice:
     )
 
 
-async def announce(server: Server, key: SessionKey, state: Sequence[Any]) -> None:
+async def announce(server: Server, key: SessionKey, state: Fields) -> None:
     """In a cluster: put a session into the sets where it will be found once it has that state."""
-    if server.is_split:
-        sets = server.keys.entries(key, *state[INDEXED])
-        await server.change_sets({state[PLACE]: sets}, sets)
+    if server.is_split and b"place" in state:
+        sets = server.keys.entries(key, state)
+        await server.change_sets({state[b"place"]: sets}, sets)
 
 
-async def settle(server: Server, key: SessionKey, *states: Sequence[Any]) -> None:
+async def settle(server: Server, key: SessionKey, *states: Fields) -> None:
     """In a cluster: put right what the sets say about a session that had or has the states."""
     if server.is_split and states:
-        sets = frozenset().union(*(server.keys.entries(key, *state[INDEXED]) for state in states))
-        await _settle(server, key.namespace, sorted({state[PLACE] for state in states}), sets)
+        sets = frozenset().union(*(server.keys.entries(key, state) for state in states))
+        await _settle(server, key.namespace, sorted({state[b"place"] for state in states}), sets)
 
 
 async def _settle(
@@ -125,10 +125,10 @@ async def _records(
 ) -> list[SessionRecord | None]:
     """Return the sessions at places, None for one that is not there."""
     keys = [_key_at(namespace, place) for place in places]
-    answers = await server.get_fields(keys, RECORD_FIELDS)
+    states = await server.read_sessions(keys)
     return [
-        unpack_record(key, fields) if fields[PLACE] == place else None
-        for key, place, fields in zip(keys, places, answers, strict=True)
+        unpack_record(key, state) if state.get(b"place") == place else None
+        for key, place, state in zip(keys, places, states, strict=True)
     ]
 
 
@@ -137,10 +137,10 @@ async def _wanted(
 ) -> list[frozenset[bytes]]:
     """Return to which of the sets the sessions at places belong by their fields."""
     keys = [_key_at(namespace, place) for place in places]
-    answers = await server.get_fields(keys, (*RECORD_FIELDS[INDEXED], RECORD_FIELDS[PLACE]))
+    states = await server.read_sessions(keys)
     return [
-        sets & server.keys.entries(key, *fields) if found == place else frozenset()
-        for key, place, (*fields, found) in zip(keys, places, answers, strict=True)
+        sets & server.keys.entries(key, state) if state.get(b"place") == place else frozenset()
+        for key, place, state in zip(keys, places, states, strict=True)
     ]
 
 

@@ -22,7 +22,7 @@ made, ``n:STREAM`` the messages in a stream, ``x:STREAM`` those that retention r
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -84,15 +84,18 @@ class Keys:
         keys += [index + b"label:" + label.encode() for label in sorted(query.labels)]
         return keys or [index + b"all"]
 
-    def entries(
-        self, key: SessionKey, agent: bytes, status: bytes, memory: bytes, labels: bytes
-    ) -> frozenset[bytes]:
+    def entries(self, key: SessionKey, fields: Mapping[bytes, bytes]) -> frozenset[bytes]:
         """Return the sets in which a session with these fields is to be found."""
         index = self.index(key.namespace)
-        named = [b"all", b"user:" + key.user_id.encode()]
-        named += [b"agent:" + agent, b"status:" + status, b"memory:" + memory]
-        named += [b"label:" + label for label in unpack_values(labels)]
-        return frozenset(index + name for name in named)
+        names = [
+            b"all",
+            b"user:" + key.user_id.encode(),
+            b"agent:" + fields[b"agent"],
+            b"status:" + fields[b"status"],
+            b"memory:" + fields[b"mem"],
+            *(b"label:" + label for label in unpack_values(fields[b"labels"])),
+        ]
+        return frozenset(index + name for name in names)
 
     def _base(self, key: SessionKey) -> bytes:
         parts = ":".join(map(_escaped, (key.namespace, key.user_id, key.session_id)))

@@ -32,6 +32,7 @@ from historykit.records import (
 from historykit_redis import catalogue, scripts
 from historykit_redis.keys import pack_time, pack_values
 from historykit_redis.packing import (
+    flat,
     pack_messages,
     pack_number,
     pack_patch,
@@ -54,7 +55,6 @@ async def append(server: Server, request: AppendRequest) -> AppendReceipt:
     """
     key, stream = request.key, request.stream.encode()
     session = pack_session(key, request.create, request.new_incarnation, request.now)
-    incarnation, _, _, memory, *_ = session
     before = [
         stream,
         # Nothing says that none is named; an empty one is named, and no session has it.
@@ -65,9 +65,9 @@ async def append(server: Server, request: AppendRequest) -> AppendReceipt:
         b"".join(b"%d" % draft.external for draft in request.drafts),
     ]
     after = [
-        memory,
-        incarnation,
-        pack_values([*session, server.index(key)]),
+        session[b"mem"],
+        session[b"inc"],
+        pack_values([*server.index(key), *flat(session)]),
         *pack_messages(request.drafts),
     ]
     may_create = b"%d" % (not server.is_split)

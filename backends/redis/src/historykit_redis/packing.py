@@ -28,18 +28,21 @@ from historykit_redis.keys import (
 )
 
 __all__ = [
-    "INDEXED",
-    "PLACE",
-    "RECORD_FIELDS",
+    "Fields",
+    "flat",
     "pack_changes",
     "pack_messages",
     "pack_number",
     "pack_patch",
     "pack_session",
+    "unpack_fields",
     "unpack_identity",
     "unpack_messages",
     "unpack_record",
 ]
+
+Fields = Mapping[bytes, bytes]
+"""The fields of a session's hash."""
 
 TURN_START: Final = 1
 HAS_EXTRA: Final = 2
@@ -49,30 +52,6 @@ IS_LARGE: Final = 8
 LARGE: Final = 4096
 """A message with more bytes than this keeps them apart, so that a page, which is read without a
 script to count them, is 2 MB at most."""
-
-RECORD_FIELDS: Final = (
-    b"inc",
-    b"agent",
-    b"status",
-    b"mem",
-    b"labels",
-    b"body",
-    b"place",
-    b"touched",
-    b"last",
-    b"n:main",
-    b"ver",
-    b"rev",
-    b"run",
-    b"until",
-)
-"""The fields that make a record, in the order of `record` in session.lua."""
-
-INDEXED: Final = slice(1, 5)
-"""Where the fields are, in a record and in a new session, by which a session is found."""
-
-PLACE: Final = 6
-"""Where its place in the catalogue is."""
 
 _MESSAGE: Final = struct.Struct(">Q16sQIIBHHH")
 _NEW_MESSAGE: Final = struct.Struct(">16sQIIBHHH")
@@ -161,69 +140,86 @@ def _change(value: bytes | Unchanged | None) -> bytes:
     return b"none" if value is None else b"=" + value
 
 
-def pack_session(key: SessionKey, draft: SessionDraft, incarnation: str, now: int) -> list[bytes]:
-    """Return the fields of a new session: first those of a record, in its order."""
+def pack_session(
+    key: SessionKey, draft: SessionDraft, incarnation: str, now: int
+) -> dict[bytes, bytes]:
+    """Return the fields of a new session."""
     created_at = now if draft.created_at is None else draft.created_at
-    return [
-        incarnation.encode(),
-        draft.agent_id.encode(),
-        draft.status.encode(),
-        b"%d" % draft.memory_enabled,
-        _pack_labels(draft.labels),
-        draft.body,
-        place_of(SessionPosition(created_at, key.session_id, key.user_id)),
-        key.user_id.encode(),
-    ]
+    return {
+        b"inc": incarnation.encode(),
+        b"agent": draft.agent_id.encode(),
+        b"status": draft.status.encode(),
+        b"mem": b"%d" % draft.memory_enabled,
+        b"labels": _pack_labels(draft.labels),
+        b"body": draft.body,
+        b"place": place_of(SessionPosition(created_at, key.session_id, key.user_id)),
+        b"touched": b"%d" % now,
+        b"ver": b"0",
+        b"rev": b"0",
+        b"edits": b"0",
+        b"seq": b"1",
+    }
 
 
-def pack_changes(patch: SessionPatch) -> list[bytes]:
-    """Return names and values of the fields that a patch sets."""
-    fields: list[bytes] = []
+def pack_changes(patch: SessionPatch) -> dict[bytes, bytes]:
+    """Return the fields that a patch sets."""
+    fields: dict[bytes, bytes] = {}
     if patch.agent_id is not None:
-        fields += (b"agent", patch.agent_id.encode())
+        fields[b"agent"] = patch.agent_id.encode()
     if patch.status is not None:
-        fields += (b"status", patch.status.encode())
+        fields[b"status"] = patch.status.encode()
     if patch.memory_enabled is not None:
-        fields += (b"mem", b"%d" % patch.memory_enabled)
+        fields[b"mem"] = b"%d" % patch.memory_enabled
     if patch.labels is not None:
-        fields += (b"labels", _pack_labels(patch.labels))
+        fields[b"labels"] = _pack_labels(patch.labels)
     if patch.body is not None:
-        fields += (b"body", patch.body)
+        fields[b"body"] = patch.body
     return fields
 
 
-def unpack_record(key: SessionKey, fields: Sequence[bytes | None]) -> SessionRecord:
-    """Return a session from the values of `RECORD_FIELDS`."""
-    incarnation, agent, status, memory, labels, body, place = map(_present, fields[:7])
-    updated, last, count, version, revision, run_id, run_expires_at = fields[7:]
+def flat(fields: Fields) -> list[bytes]:
+    """Return names and values in turn."""
+    return [text for pair in fields.items() for text in pair]
+
+
+def unpack_fields(answer: Sequence[bytes]) -> Fields:
+    """Return the fields that a script answered: names and values in turn."""
+    return dict(zip(answer[::2], answer[1::2], strict=True))
+
+
+def unpack_record(key: SessionKey, fields: Fields) -> SessionRecord:
+    """Return a session."""
+    last, run_id = fields.get(b"last"), fields.get(b"run")
     return SessionRecord(
         key=key,
-        incarnation=incarnation.decode(),
-        agent_id=agent.decode(),
-        status=status.decode(),
-        memory_enabled=memory == b"1",
-        labels=frozenset(label.decode() for label in unpack_values(labels)),
-        body=body,
-        created_at=unpack_place(place).created_at,
-        updated_at=int(updated or 0),
+        incarnation=fields[b"inc"].decode(),
+        agent_id=fields[b"agent"].decode(),
+        status=fields[b"status"].decode(),
+        memory_enabled=fields[b"mem"] == b"1",
+        labels=frozenset(label.decode() for label in unpack_values(fields[b"labels"])),
+        body=fields[b"body"],
+        created_at=unpack_place(fields[b"place"]).created_at,
+        updated_at=int(fields[b"touched"]),
         last_message_at=unpack_time(last) if last else None,
-        message_count=int(count or 0),
-        version=int(version or 0),
-        revision=int(revision or 0),
+        streams=_streams(fields),
+        version=int(fields[b"ver"]),
+        revision=int(fields[b"rev"]),
         run_id=None if run_id is None else run_id.decode(),
-        run_expires_at=None if run_expires_at is None else int(run_expires_at),
+        run_expires_at=None if run_id is None else int(fields[b"until"]),
     )
+
+
+def _streams(fields: Fields) -> dict[str, int]:
+    """Return how many messages each stream has that has any."""
+    return {
+        name[2:].decode(): int(count)
+        for name, count in fields.items()
+        if name.startswith(b"n:") and count != b"0"
+    }
 
 
 def _pack_labels(labels: frozenset[str]) -> bytes:
     return pack_values(label.encode() for label in sorted(labels))
-
-
-def _present(value: bytes | None) -> bytes:
-    """Return the value of a field that every session has."""
-    if value is None:
-        raise ValueError("a field of the session's hash is missing")
-    return value
 
 
 def pack_number(value: int | None) -> bytes:

@@ -17,6 +17,7 @@ from historykit_redis.clients import make_client
 from historykit_redis.config import RedisConfig
 from historykit_redis.errors import damaged
 from historykit_redis.keys import Keys
+from historykit_redis.packing import Fields
 from historykit_redis.scripts import SCRIPTS, Script
 
 __all__ = ["Server", "new_operation"]
@@ -62,9 +63,10 @@ class Server:
         if self._process != os.getpid():
             _inherited.append(self._client)
 
-    def index(self, key: SessionKey) -> bytes:
-        """Return where scripts find the catalogue: nothing where they cannot use it."""
-        return b"" if self.is_split else self.keys.index(key.namespace)
+    def index(self, key: SessionKey) -> tuple[bytes, bytes]:
+        """Return where scripts find the catalogue, empty where they cannot use it, and the user."""
+        index = b"" if self.is_split else self.keys.index(key.namespace)
+        return index, key.user_id.encode()
 
     async def run(
         self, script: Script, key: SessionKey, *arguments: bytes, stream: bytes = b"main"
@@ -112,15 +114,16 @@ class Server:
         answers: list[Any] = await pipeline.execute(raise_on_error=False)
         return answers
 
-    async def get_fields(
-        self, sessions: Sequence[SessionKey], fields: Sequence[bytes]
-    ) -> list[list[Any]]:
-        """Return the values of the same fields of many sessions, in one trip to each node."""
+    async def read_sessions(self, sessions: Sequence[SessionKey]) -> list[Fields]:
+        """Return the fields of each session, none of one that is not there.
+
+        It takes one trip to each node.
+        """
         pipeline = self._client.pipeline(transaction=False)
         for key in sessions:
-            pipeline.execute_command("HMGET", self.keys.session(key), *fields, **_BYTES)
-        values: list[list[Any]] = await pipeline.execute()
-        return values
+            pipeline.execute_command("HGETALL", self.keys.session(key), **_BYTES)
+        answers: list[Fields] = await pipeline.execute()
+        return answers
 
     async def change_sets(
         self, wanted: Mapping[bytes, frozenset[bytes]], sets: frozenset[bytes]

@@ -24,10 +24,11 @@ from historykit.records import (
 from historykit_redis import catalogue, scripts
 from historykit_redis.keys import pack_values
 from historykit_redis.packing import (
-    RECORD_FIELDS,
+    flat,
     pack_changes,
     pack_number,
     pack_session,
+    unpack_fields,
     unpack_record,
 )
 from historykit_redis.server import Server, new_operation
@@ -45,6 +46,7 @@ async def create(
 ) -> SessionRecord:
     """Make a session, or deal with the one that is there, and return it."""
     fields = pack_session(key, draft, incarnation, now)
+    index = server.index(key)
     await catalogue.announce(server, key, fields)
     answer = await server.run(
         scripts.CREATE_SESSION,
@@ -52,21 +54,22 @@ async def create(
         new_operation(),
         pack_number(now),
         if_exists.encode(),
-        fields[0],
-        server.index(key),
-        pack_values([*fields, server.index(key)]),
-        *pack_changes(draft.as_patch()),
+        fields[b"inc"],
+        *index,
+        pack_values([*index, *flat(fields)]),
+        *flat(pack_changes(draft.as_patch())),
     )
-    await catalogue.settle(server, key, fields, *answer[1:])
+    states = [unpack_fields(state) for state in answer[1:]]
+    await catalogue.settle(server, key, fields, *states)
     if answer[0] == b"exists":
         raise session_exists(key)
-    return unpack_record(key, answer[1])
+    return unpack_record(key, states[0])
 
 
 async def read(server: Server, key: SessionKey) -> SessionRecord:
     """Return a session."""
-    (fields,) = await server.get_fields([key], RECORD_FIELDS)
-    if fields[0] is None:
+    (fields,) = await server.read_sessions([key])
+    if not fields:
         raise session_not_found(key)
     return unpack_record(key, fields)
 
@@ -76,36 +79,26 @@ async def patch(
 ) -> SessionRecord:
     """Change fields of a session and return it."""
     changes = pack_changes(patch)
-    await _announce_changes(server, key, changes)
+    if server.is_split:
+        (fields,) = await server.read_sessions([key])
+        await catalogue.announce(server, key, {**fields, **changes})
     answer = await server.run(
         scripts.PATCH_SESSION,
         key,
         new_operation(),
         pack_number(now),
         pack_number(if_revision),
-        server.index(key),
-        *changes,
+        *server.index(key),
+        *flat(changes),
     )
     match answer[0]:
         case b"absent":
             raise session_not_found(key)
         case b"revision":
             check_revision(key, if_revision, int(answer[1]))
-    await catalogue.settle(server, key, *answer[1:])
-    return unpack_record(key, answer[1])
-
-
-async def _announce_changes(server: Server, key: SessionKey, changes: Sequence[bytes]) -> None:
-    """Put a session into the catalogue as it will be."""
-    if not server.is_split:
-        return
-    (fields,) = await server.get_fields([key], RECORD_FIELDS)
-    if fields[0] is not None:
-        changed = dict(zip(changes[::2], changes[1::2], strict=True))
-        state = [
-            changed.get(name, value) for name, value in zip(RECORD_FIELDS, fields, strict=True)
-        ]
-        await catalogue.announce(server, key, state)
+    states = [unpack_fields(state) for state in answer[1:]]
+    await catalogue.settle(server, key, *states)
+    return unpack_record(key, states[0])
 
 
 async def delete(server: Server, key: SessionKey) -> DeleteReceipt:
@@ -114,14 +107,13 @@ async def delete(server: Server, key: SessionKey) -> DeleteReceipt:
     The life that is to be ended is looked up first: a deletion that the driver sends a second time
     must not end the next one.
     """
-    ((incarnation,),) = await server.get_fields([key], [b"inc"])
-    answer = await server.run(
-        scripts.DELETE_SESSION, key, incarnation or b"", key.user_id.encode(), server.index(key)
-    )
+    (fields,) = await server.read_sessions([key])
+    incarnation = fields.get(b"inc", b"")
+    answer = await server.run(scripts.DELETE_SESSION, key, incarnation, *server.index(key))
     if answer[0] == b"absent":
         return DeleteReceipt(sessions=0, messages=0)
     _, messages, deleted = answer
-    await catalogue.settle(server, key, deleted)
+    await catalogue.settle(server, key, unpack_fields(deleted))
     return DeleteReceipt(sessions=1, messages=messages)
 
 

@@ -1,11 +1,11 @@
 -- Append messages to a stream. The rules are those of historykit.planning: `plan_append`,
 -- `retention_cut`.
 -- ARGV: stream, incarnation, expected version, messages to retain, now, a digit for each message (1
--- if its id is external), whether a session may be made, its memory flag, its incarnation, all its
--- fields, then id, message and content of each message.
+-- if its id is external), whether a session may be made, its memory flag, its incarnation, what
+-- `create` takes, then id, message and content of each message.
 
 local stream, named, expected, retain, now, externals, may_create = unpack(ARGV, 1, 7)
-local new_memory, new_incarnation, new_fields = unpack(ARGV, 8, 10)
+local new_memory, new_incarnation, new_session = unpack(ARGV, 8, 10)
 local FIRST = 11
 
 local head = redis.call('HMGET', session, 'inc', 'ver', 'seq', 'mem', 'n:' .. stream)
@@ -89,7 +89,7 @@ if (#fresh > 0 or not next(known)) and expected ~= '' and tonumber(expected) ~= 
   return refuse()
 end
 
-if not incarnation then create(new_fields, now) end
+if not incarnation then create(new_session) end
 if #fresh > 0 then
   local last
   if stream == 'main' then last = string.sub(ARGV[fresh[#fresh] + 1], 17, 24) end

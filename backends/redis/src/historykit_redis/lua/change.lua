@@ -1,16 +1,13 @@
--- Change a session. ARGV from `at` on: names and values of the fields to set. Returns the record as
--- it is now and as it was.
-local function change(operation, now, index, at)
-  local before = record()
+-- Change a session. ARGV from `at` on: names and values of the fields to set. Returns all fields as
+-- they are now, and as they were.
+local function change(operation, now, index, user, at)
+  local before, old_entry = redis.call('HGETALL', session), entry()
   if not outcome(operation) then
     redis.call('HINCRBY', session, 'rev', 1)
     redis.call('HSET', session, 'touched', now, unpack(ARGV, at))
     note(operation, 0)
   end
-  local after = record()
-  if index ~= '' then
-    index_remove(index_keys(index, unpack(before, 2, 5)), before[7])
-    index_add(index_keys(index, unpack(after, 2, 5)), after[7])
-  end
-  return {'ok', after, before}
+  index_remove(old_entry, index, user)
+  index_add(entry(), index, user)
+  return {'ok', redis.call('HGETALL', session), before}
 end

@@ -1,22 +1,18 @@
 -- Delete one life of a session with all that belongs to it.
--- ARGV: incarnation, user, index.
+-- ARGV: incarnation, index, user.
 
-local wanted, user, index = unpack(ARGV)
+local wanted, index, user = unpack(ARGV)
 
-local incarnation = redis.call('HGET', session, 'inc') or ''
-if incarnation ~= wanted then return {'absent'} end
-local deleted = record()
+local fields = redis.call('HGETALL', session)
+if (redis.call('HGET', session, 'inc') or '') ~= wanted then return {'absent'} end
 local count = redis.call('HLEN', ids)
-for _, field in ipairs(redis.call('HKEYS', session)) do
-  if string.sub(field, 1, 2) == 'n:' then
-    local stream = string.sub(field, 3)
+if wanted ~= '' then index_remove(entry(), index, user) end
+for i = 1, #fields, 2 do
+  if string.sub(fields[i], 1, 2) == 'n:' then
+    local stream = string.sub(fields[i], 3)
     redis.call('UNLINK', order_of(stream), turns_of(stream), large_of(stream))
   end
 end
-redis.call('UNLINK', unpack(KEYS))
-if incarnation == '' then return {'absent'} end  -- what was left of it is gone now
-if index ~= '' then
-  index_remove({index .. 'all', index .. 'user:' .. user}, deleted[7])
-  index_remove(index_keys(index, unpack(deleted, 2, 5)), deleted[7])
-end
-return {'ok', count, deleted}
+redis.call('UNLINK', unpack(KEYS))  -- even where the hash was evicted or deleted by hand
+if wanted == '' then return {'absent'} end
+return {'ok', count, fields}

@@ -2,18 +2,27 @@
 -- sessions in the order of a search. Each holds the sessions that one condition finds. `index` is
 -- what the keys of the namespace begin with, and empty where they are in another slot.
 
-local function index_keys(index, agent, status, memory, labels)
-  local keys = {
-    index .. 'agent:' .. agent, index .. 'status:' .. status, index .. 'memory:' .. memory,
+-- What the catalogue says about the session.
+local function entry()
+  return redis.call('HMGET', session, 'place', 'agent', 'status', 'mem', 'labels')
+end
+
+local function sets_of(entry, index, user)
+  local _, agent, status, memory, labels = unpack(entry, 1, 5)
+  local sets = {
+    index .. 'all', index .. 'user:' .. user, index .. 'agent:' .. agent,
+    index .. 'status:' .. status, index .. 'memory:' .. memory,
   }
-  for _, label in ipairs(unpacked(labels)) do keys[#keys + 1] = index .. 'label:' .. label end
-  return keys
+  for _, label in ipairs(unpacked(labels)) do sets[#sets + 1] = index .. 'label:' .. label end
+  return sets
 end
 
-local function index_add(keys, place)
-  for _, key in ipairs(keys) do redis.call('ZADD', key, 0, place) end
+local function index_add(entry, index, user)
+  if index == '' then return end
+  for _, set in ipairs(sets_of(entry, index, user)) do redis.call('ZADD', set, 0, entry[1]) end
 end
 
-local function index_remove(keys, place)
-  for _, key in ipairs(keys) do redis.call('ZREM', key, place) end
+local function index_remove(entry, index, user)
+  if index == '' then return end
+  for _, set in ipairs(sets_of(entry, index, user)) do redis.call('ZREM', set, entry[1]) end
 end

@@ -11,12 +11,6 @@ local function turns_of(stream) return base .. 't:' .. stream end
 
 local function large_of(stream) return base .. 'w:' .. stream end
 
--- The fields of a record, in the order in which the client reads them.
-local function record()
-  return redis.call('HMGET', session, 'inc', 'agent', 'status', 'mem', 'labels', 'body', 'place',
-    'touched', 'last', 'n:main', 'ver', 'rev', 'run', 'until')
-end
-
 -- The number noted for an operation that was carried out already: drivers send what they got no
 -- answer to a second time.
 local function outcome(operation)
