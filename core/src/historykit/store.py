@@ -50,6 +50,9 @@ __all__ = ["Clock", "HistoryStore", "system_clock"]
 WHOLE = Window()
 """The window of as many of the newest messages as a `Slice` holds."""
 
+NEW = SessionDraft()
+"""The fields of a session that an append creates, where it does not say."""
+
 Clock = Callable[[], int]
 """Returns the time in microseconds since 1970-01-01 UTC."""
 
@@ -120,7 +123,7 @@ class HistoryStore(LoopBound):
             key=key,
             stream=check_id(stream, "stream"),
             drafts=self._checked_drafts(drafts),
-            create=create or SessionDraft(),
+            create=create or NEW,
             new_incarnation=new_id(),
             incarnation=incarnation,
             expected_version=_checked_optional(expected_version, "expected_version"),

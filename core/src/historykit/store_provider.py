@@ -179,7 +179,7 @@ class StoreHistoryProvider(BaseHistoryProvider):
             "stream": self.stream,
             "incarnation": incarnation,
             "retention": None if self.max_messages is None else Retention(self.max_messages),
-            "create": SessionDraft(agent_id=agent_id),
+            "create": SessionDraft(agent_id=agent_id) if agent_id else None,
         }
         if self.save_mode == "transcript":
             await self.history.append_transcript(
@@ -245,7 +245,7 @@ class _Common(TypedDict):
     stream: str
     incarnation: str | None
     retention: Retention | None
-    create: SessionDraft
+    create: SessionDraft | None
 
 
 def _checked_bound(value: Any, what: str) -> int | None:
