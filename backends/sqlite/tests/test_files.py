@@ -28,6 +28,8 @@ pytestmark = pytest.mark.asyncio
 Make = Callable[..., SQLiteStore]
 
 READ = """
+import urllib.parse  # which could not be imported without the rights of root
+
 if os.getuid() == 0:  # root may write anywhere
     os.setgid(65534)
     os.setuid(65534)
