@@ -76,9 +76,13 @@ class MessageCodec:
         Raises `EncodeError` with the path to anything else, for nesting over 200 levels, and when a
         transform fails.
         """
-        if not isinstance(data, Mapping):
-            raise EncodeError(f"a message is encoded from a mapping, not a {type(data).__name__}")
-        body = _json(data if type(data) is dict else dict(data), 0)
+        if type(data) is not dict:
+            if not isinstance(data, Mapping):
+                raise EncodeError(
+                    f"a message is encoded from a mapping, not a {type(data).__name__}"
+                )
+            data = dict(data)
+        body = _json(data, 0)
         for codec in self._transforms:
             try:
                 body = codec.tag.to_bytes(1, "big") + codec.encode(body)
