@@ -22,6 +22,8 @@ from historykit.errors import (
 from historykit.records import MessageSelector, SessionDraft, SessionKey, SessionQuery, Window
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_sqlite import SQLiteConfig, SQLiteStore
+from historykit_sqlite.files import DatabaseFile
+from historykit_sqlite.schema import MIGRATIONS
 
 pytestmark = pytest.mark.asyncio
 
@@ -47,6 +49,33 @@ try:
 except StorageError as error:
     print(error)
 """
+
+
+LIMITED = """
+import resource
+
+async def main():
+    async with make() as store:
+        await store.append(key, drafts("m", 1))
+        size = os.path.getsize(f"{path}-wal")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        try:
+            await store.append(key, drafts("n", 1))
+        except StorageUnavailableError as error:
+            print(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        await store.append(key, drafts("o", 1))
+        print(*texts((await store.read(key)).messages), sep=",")
+
+asyncio.run(main())
+"""
+
+
+class Unshared(DatabaseFile):
+    """A file on a system that shares no memory between processes."""
+
+    def _connect(self, parameters: str) -> sqlite3.Connection:
+        return DatabaseFile._connect(self, f"{parameters}&vfs=unix-dotfile")
 
 
 async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
@@ -188,6 +217,20 @@ async def test_a_full_disk_does_not_take_along_what_has_room(make: Make, key: Se
             "AppendReceipt",
         ]
         assert texts((await store.read(key)).messages) == ["m 0", "a 0", "b 0"]
+
+
+async def test_a_write_that_fails_is_survived(run: Callable[..., Any], path: Path) -> None:
+    """Where the system refuses to write, nothing is stored; the store goes on afterwards."""
+    error, messages = run(LIMITED).stdout.splitlines()
+    assert error == f"append in {path} failed: disk I/O error; look at the disk it lies on"
+    assert messages == "m 0,o 0"
+
+
+async def test_a_file_system_without_shared_memory_is_refused(path: Path) -> None:
+    """Where there can be no write-ahead log, opening says so rather than doing without."""
+    file = Unshared(path=path, synchronous="full", migrate=False, migrations=MIGRATIONS)
+    with pytest.raises(StorageError, match="put it on a local disk"):
+        file.connect()
 
 
 async def test_numbers_that_sqlite_has_not_are_refused(make: Make, key: SessionKey) -> None:
