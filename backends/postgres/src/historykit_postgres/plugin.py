@@ -1,27 +1,34 @@
-"""What the PostgreSQL backend says about itself: that its store is not there yet."""
+"""What the PostgreSQL backend says about itself, readable without the driver."""
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from historykit.errors import BackendError
+from historykit.capabilities import Capability, Guarantee
 from historykit.plugins import BackendSpec, hookimpl
+from historykit.store import HistoryStore
 
 
-def refuse() -> NoReturn:
-    """Raise `BackendError`, in the place of a store."""
-    raise BackendError(
-        "the PostgreSQL backend is not part of this release yet; use 'sqlite' or 'memory'",
-        backend="postgres",
-    )
+def store() -> type[HistoryStore]:
+    """Return the store class."""
+    from historykit_postgres.store import PostgresStore
+
+    return PostgresStore
+
+
+def config() -> type:
+    """Return the class of its settings."""
+    from historykit_postgres.config import PostgresConfig
+
+    return PostgresConfig
 
 
 @hookimpl
 def historykit_backend() -> BackendSpec:
-    """Return the description of the backend, which lists it and refuses to load."""
+    """Describe the PostgreSQL backend."""
     return BackendSpec(
         name="postgres",
-        store=refuse,
-        config=refuse,
-        summary="PostgreSQL, not part of this release yet",
+        store=store,
+        config=config,
+        capabilities=frozenset({Capability.EDIT, Capability.CATALOGUE, Capability.RUNS}),
+        guarantees=frozenset(Guarantee),
+        summary="PostgreSQL 15 or newer, for any number of processes and machines",
     )

@@ -1,0 +1,219 @@
+"""The statements that append messages, and the arguments for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+from zlib import crc32
+
+from historykit.planning import INSTRUCTION_ROLES
+from historykit.records import MAIN_STREAM, AppendRequest, MessageDraft
+
+__all__ = [
+    "INSTRUCTIONS",
+    "RECENT",
+    "append_arguments",
+    "append_statement",
+    "insert_arguments",
+    "insert_statement",
+    "marks",
+]
+
+RECENT: Final = 16
+"""So many marks of message ids are kept in a session's row."""
+
+SLOTS: Final = (2, 8)
+"""For batches up to these sizes, statements have a parameter for each field of each message, which
+is a third faster than arrays of any length."""
+
+FIELDS: Final = {
+    "id": "text",
+    "role": "text",
+    "created_at": "bigint",
+    "turn_start": "boolean",
+    "digest": "bytea",
+    "body": "bytea",
+    "extra": "bytea",
+}
+"""The columns of a message that come from its draft, with their types."""
+
+NOTHING: Final = (None,) * len(FIELDS)
+
+MOST_TRIMMED: Final = 100
+"""Where retention has to remove more than so many messages, it is done by the second way."""
+
+INSTRUCTIONS: Final = ", ".join(f"'{role}'" for role in sorted(INSTRUCTION_ROLES))
+
+STREAM: Final = "FROM {messages} WHERE session = (SELECT id FROM seen) AND stream = $4"
+CUT: Final = "sequence BETWEEN (SELECT first FROM cut) AND (SELECT last FROM cut)"
+
+KEY: Final = "s.namespace = $1 AND s.user_id = $2 AND s.session_id = $3"
+LIVE: Final = "coalesce((s.live ->> $4::text)::bigint, 0) + $7::bigint"
+
+CHANGES: Final = f"""
+    version = s.version + 1,
+    next_sequence = s.next_sequence + $7::bigint,
+    updated_at = $5::bigint,
+    last_message_at = coalesce($6::bigint, s.last_message_at),
+    recent = ($8::text[] || s.recent)[:{RECENT}],
+"""
+ADDED: Final = f"live = s.live || jsonb_build_object($4::text, {LIVE})"
+CONDITIONS: Final = "s.memory_enabled AND NOT s.recent && $8::text[]"
+RESULT: Final = "s.id, s.incarnation, s.version, s.next_sequence - $7::bigint AS first"
+
+EXTEND: Final = f"""
+UPDATE {{sessions}} AS s SET {CHANGES} %s
+WHERE {KEY} AND {CONDITIONS}
+  AND ($9::text IS NULL OR s.incarnation = $9::text)
+  AND ($10::bigint IS NULL OR s.version = $10::bigint)
+  AND %s
+RETURNING {RESULT}
+"""
+EXTEND_ARGUMENTS: Final = 10
+
+CREATE: Final = f"""
+INSERT INTO {{sessions}} AS s (
+    namespace, user_id, session_id, incarnation, agent_id, status, memory_enabled, created_at,
+    updated_at, last_message_at, version, next_sequence, recent, live
+)
+VALUES (
+    $1, $2, $3, $9, $10, $11, true, $12, $5::bigint, $6::bigint, 1, 1 + $7::bigint, $8::text[],
+    jsonb_build_object($4::text, $7::bigint)
+)
+ON CONFLICT (namespace, user_id, session_id) DO UPDATE SET {CHANGES} %s
+WHERE {CONDITIONS} AND ($13::bigint IS NULL OR s.version = $13::bigint) AND %s
+RETURNING {RESULT}
+"""
+CREATE_ARGUMENTS: Final = 13
+
+# What goes is found before the lock, in the state that the statement sees; so the lock must find
+# that state, and no other, in the row. `excess` is small unless there is much to remove at once.
+TRIM: Final = f"""
+seen AS MATERIALIZED (
+    SELECT s.id, s.version, {LIVE} - $retained::bigint AS excess FROM {{sessions}} AS s WHERE {KEY}
+), wanted AS MATERIALIZED (
+    SELECT sequence {STREAM} AND (SELECT excess FROM seen) BETWEEN 1 AND {MOST_TRIMMED}
+    ORDER BY sequence LIMIT 1 OFFSET greatest((SELECT excess FROM seen), 0)
+), cut AS MATERIALIZED (
+    SELECT (SELECT sequence + (role IN ({INSTRUCTIONS}))::integer {STREAM}
+            ORDER BY sequence LIMIT 1) AS first,
+           (SELECT sequence - 1 {STREAM} AND turn_start
+              AND sequence <= (SELECT sequence FROM wanted)
+            ORDER BY sequence DESC LIMIT 1) AS last
+), gone AS MATERIALIZED (
+    SELECT count(*) AS number {STREAM} AND {CUT}
+)
+"""
+REMOVE: Final = f"removed AS (DELETE {STREAM} AND {CUT} AND EXISTS (SELECT FROM head))"
+TRIMMED: Final = f"""
+    live = s.live || jsonb_build_object($4::text, {LIVE} - (SELECT number FROM gone)),
+    trimmed = s.trimmed || jsonb_build_object(
+        $4::text, coalesce((s.trimmed ->> $4::text)::bigint, 0) + (SELECT number FROM gone)
+    )
+"""
+AS_SEEN: Final = f"""
+EXISTS (SELECT FROM seen WHERE id = s.id AND version = s.version AND excess <= {MOST_TRIMMED})
+"""
+
+
+@cache
+def append_statement(size: int, *, creating: bool, trimming: bool = False) -> str:
+    """Return the statement that appends a batch of that size, to be executed alone.
+
+    It locks the session's row, decides by what is in it, takes numbers and inserts the messages at
+    these. Conditions on anything else would be judged by the state before the wait for the lock.
+    Where a condition fails, it does nothing and returns no row.
+
+    With `trimming` it also removes what retention does not keep, for a batch that is kept whole.
+    """
+    head, arguments = (CREATE, CREATE_ARGUMENTS) if creating else (EXTEND, EXTEND_ARGUMENTS)
+    if trimming:
+        arguments += 1
+        trim = TRIM.replace("$retained", f"${arguments}")
+        parts = [trim, f"head AS ({head % (TRIMMED, AS_SEEN)})", REMOVE]
+    else:
+        parts = [f"head AS ({head % (ADDED, 'true')})"]
+    source = f"head, {_source(size, arguments)}"
+    parts.append(f"stored AS ({_insert('head.id', '$4', 'head.first', source)})")
+    return f"WITH {', '.join(parts)}\nSELECT incarnation, version, first FROM head"
+
+
+@cache
+def insert_statement(size: int) -> str:
+    """Return the statement that inserts a batch of that size: session, stream, first sequence."""
+    return _insert("$1::bigint", "$2::text", "$3::bigint", _source(size, 3))
+
+
+def append_arguments(request: AppendRequest, *, creating: bool) -> list[object]:
+    """Return the arguments of an `append_statement`."""
+    key, drafts = request.key, request.drafts
+    arguments: list[object] = [
+        key.namespace,
+        key.user_id,
+        key.session_id,
+        request.stream,
+        request.now,
+        drafts[-1].created_at if request.stream == MAIN_STREAM else None,
+        len(drafts),
+        marks(drafts),
+    ]
+    if creating:
+        fields = request.create
+        created_at = request.now if fields.created_at is None else fields.created_at
+        arguments += (request.new_incarnation, fields.agent_id, fields.status, created_at)
+    else:
+        arguments.append(request.incarnation)
+    arguments.append(request.expected_version)
+    if request.retention is not None:
+        arguments.append(request.retention.max_messages)
+    arguments += insert_arguments(drafts)
+    return arguments
+
+
+def insert_arguments(drafts: Sequence[MessageDraft]) -> list[object]:
+    """Return the arguments for a batch: those at the end of a statement."""
+    rows: list[tuple[object, ...]] = [
+        (each.id, each.role, each.created_at, each.turn_start, each.digest, each.body, each.extra)
+        for each in drafts
+    ]
+    slots = _slots(len(rows))
+    if slots is None:
+        return [list(column) for column in zip(*rows, strict=True)]
+    return [value for row in rows for value in row] + [*NOTHING] * (slots - len(rows))
+
+
+def marks(drafts: Sequence[MessageDraft]) -> list[str]:
+    """Return the marks of the newest drafts, the newest first.
+
+    A mark that is known only says to look closer: so it may be short.
+    """
+    return [f"{crc32(draft.id.encode()):08x}" for draft in drafts[: -RECENT - 1 : -1]]
+
+
+def _insert(session: str, stream: str, first: str, source: str) -> str:
+    return f"""
+INSERT INTO {{messages}} (session, stream, sequence, {", ".join(FIELDS)})
+SELECT {session}, {stream}, {first} + d.place - 1, {", ".join(f"d.{name}" for name in FIELDS)}
+FROM {source}
+"""
+
+
+def _source(size: int, arguments: int) -> str:
+    """Return what drafts are selected from, whose arguments come behind so many others."""
+    columns = f"d ({', '.join(FIELDS)}, place)"
+    slots = _slots(size)
+    if slots is None:
+        arrays = (f"${arguments + n}::{type}[]" for n, type in enumerate(FIELDS.values(), 1))
+        return f"unnest({', '.join(arrays)}) WITH ORDINALITY AS {columns}"
+    rows = (_slot(arguments + slot * len(FIELDS), slot + 1) for slot in range(slots))
+    return f"(VALUES {', '.join(rows)}) AS {columns} WHERE d.id IS NOT NULL"
+
+
+def _slot(arguments: int, place: int) -> str:
+    fields = (f"${arguments + n}::{type}" for n, type in enumerate(FIELDS.values(), 1))
+    return f"({', '.join(fields)}, {place})"
+
+
+def _slots(size: int) -> int | None:
+    return next((slots for slots in SLOTS if size <= slots), None)
