@@ -32,7 +32,7 @@ WORKSPACE = ["core[cli,conformance]", *BACKENDS]
 NEEDS = {
     "demo": (["core[cli]", "backends/sqlite"], []),
     "test": (WORKSPACE, ["test"]),
-    "check": (WORKSPACE, ["test", "lint", "types", "nox"]),
+    "check": (WORKSPACE, ["test", "docker", "lint", "types", "nox"]),
     "nox": ([], ["nox"]),
 }
 RUNS = {

@@ -35,7 +35,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """mypy, strict, over core, the backends and the project's own scripts."""
-    install_workspace(session, "test", "types", "nox")
+    install_workspace(session, "test", "docker", "types", "nox")
     session.run("mypy")
 
 
