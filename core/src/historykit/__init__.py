@@ -1,11 +1,11 @@
-"""Storage for the conversation history of AI agents, on the database that you have.
+"""Storage for the conversation history of AI agents, on the database that you have::
 
-import historykit
-from historykit import Agent, AgentSession
+    import historykit
+    from historykit import Agent, AgentSession
 
-async with historykit.open_history("sqlite", path="chat.db") as history:
-    agent = Agent(client, name="assistant", context_providers=[history.provider()])
-    await agent.run("Hello", session=AgentSession(session_id="s1"))
+    async with historykit.open_history("sqlite", path="chat.db") as history:
+        agent = Agent(client, name="assistant", context_providers=[history.provider()])
+        await agent.run("Hello", session=AgentSession(session_id="s1"))
 """
 
 from historykit.agent import Agent, SupportsAgentRun
