@@ -62,8 +62,8 @@ async def export(config: HistoryConfig, session_id: str | None, output: str) -> 
     """Write the conversations of a store as JSONL.
 
     `historykit import` puts them into any other store. Without --user the sessions of all users are
-    written. Of each session it is the main stream: every message exactly, with its id, time and
-    reaction. FILE.jsonl is there when all of it is.
+    written: all streams, every message exactly, with its id, time and reaction. FILE.jsonl is there
+    when all of it is.
     """
     sessions = messages = 0
     async with opened(config) as history:
