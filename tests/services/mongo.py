@@ -42,8 +42,14 @@ def initiate(url: str, *members: str, settings: Mapping[str, object] | None = No
     }
     with connect(url) as client:
         client.admin.command("replSetInitiate", wanted)
-        while "primary" not in client.admin.command("hello"):
+        while not _has_primary(client.admin.command("hello")):
             time.sleep(0.02)
+
+
+def _has_primary(hello: Mapping[str, Any]) -> bool:
+    """Return whether a member knows of a primary, which is ready to write if it is itself."""
+    primary = hello.get("primary")
+    return primary is not None and (primary != hello["me"] or hello["isWritablePrimary"])
 
 
 class MongoServer(PrivateServer):
