@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from historykit.errors import CapabilityNotSupportedError, HistoryKitError
+from historykit.errors import HistoryKitError
 from historykit.testing.plugin import SUBJECT
 from historykit.testing.rules import Requirement, Rule
 from historykit.testing.verdicts import Outcome, Verdict, verdict
@@ -59,7 +59,7 @@ def judge(
     """
     rule: Rule | None = item.cls.historykit_rules.get(item.originalname)
     outcome = _outcome(call, report, rule)
-    if outcome is None or (rule is None and outcome is not Outcome.BROKEN):
+    if outcome is None:
         return None
     subject: Subject | None = item.stash.get(SUBJECT, None)
     unmet = rule.unmet(subject.claims) if rule and subject else None
@@ -82,13 +82,11 @@ def _outcome(
         return Outcome.BROKEN
     if report.when != "call":
         return Outcome.BROKEN if report.failed else None
+    if rule is None:
+        return None
     if report.passed:
         return Outcome.PASSED
-    error = call.excinfo and call.excinfo.value
-    if isinstance(error, CapabilityNotSupportedError) and rule is not None:
-        needed = {need.name for need in rule.requires}
-        return Outcome.REFUSED if error.capability in needed else Outcome.FAILED
-    return Outcome.FAILED
+    return rule.outcome(call.excinfo.value) if call.excinfo else Outcome.FAILED
 
 
 def _detail(

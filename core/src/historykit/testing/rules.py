@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import pytest
 
 from historykit.capabilities import Capability, Guarantee
+from historykit.errors import CapabilityNotSupportedError
+from historykit.testing.verdicts import Outcome
 
 __all__ = ["Requirement", "Rule", "requires", "rules_of", "since"]
 
@@ -35,6 +37,15 @@ class Rule:
         missing = [need for need in self.requires if need not in claims]
         missing.sort(key=lambda need: isinstance(need, Guarantee))
         return missing[0] if missing else None
+
+    def outcome(self, error: BaseException | None) -> Outcome:
+        """Return what it means that the test ended with an error, or with None."""
+        if error is None:
+            return Outcome.PASSED
+        if isinstance(error, CapabilityNotSupportedError):
+            if error.capability in [need.name for need in self.requires]:
+                return Outcome.REFUSED
+        return Outcome.FAILED
 
 
 def since(version: str) -> Callable[[Test], Test]:

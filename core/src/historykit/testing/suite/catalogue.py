@@ -240,7 +240,7 @@ class CatalogueTests:
         for limit in (1, 7, 25, 60, 100):
             found: list[str] = []
             position = None
-            while True:
+            for _ in names:
                 query = SessionQuery(namespace=subject.namespace, position=position, limit=limit)
                 page = await store.find_sessions(query)
                 found += _names(page.records)
@@ -270,8 +270,8 @@ class CatalogueTests:
             position = page.records[-1].position
             late = SessionDraft(created_at=START * 2)
             await store.create_session(subject.key(f"late {step}"), late)
-            last = page.records[-1].key
-            await store.delete_session(last)
+            if step % 2:
+                await store.delete_session(page.records[-1].key)
             await store.append(page.records[0].key, [draft()])
         assert found == names
 

@@ -71,6 +71,7 @@ LOOK_ALIKES = (
     ("ss", "\u00df", "\u1e9e"),
     ("prod", "prod2", "pro"),
     ("i", "\u0131", "I", "\u0130"),
+    ("x" * 255 + "a", "x" * 255 + "b"),
 )
 """Texts that some comparisons take for equal, or for the beginning of each other."""
 

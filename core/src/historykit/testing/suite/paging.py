@@ -126,7 +126,7 @@ class PagingTests:
         assert [row.body for row in await read_all(store, key)] == bodies
         forward: list[StoredMessage] = []
         after = 0
-        while True:
+        for _ in bodies:
             page = await store.read(key, Window(after=after))
             forward += page.messages
             if not page.more:
@@ -144,7 +144,7 @@ class PagingTests:
         for limit in (1, 10, 50, 107):
             found: list[str] = []
             before: int | None = None
-            while True:
+            for _ in range(107):
                 page = await store.read(key, Window(limit=limit, before=before))
                 found = texts(page.messages) + found
                 if not page.more:
@@ -163,7 +163,7 @@ class PagingTests:
         await store.append(key, drafts("m", 20))
         found: list[str] = []
         after, late = 0, 0
-        while True:
+        for _ in range(25):
             page = await store.read(key, Window(limit=7, after=after))
             found += texts(page.messages)
             if not page.more:

@@ -1,0 +1,43 @@
+"""The suite itself is tested with stores that lie: each of its tests has to refute one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import Phase, settings
+
+from historykit.testing import stateful
+from tests.kit.refutation import RULES, judge
+from tests.kit.wrong_stores import REFUTED_BY, WRONG_STORES, Lie
+
+PAIRS = [(store, test) for store in WRONG_STORES for test in REFUTED_BY[store]]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    ("store", "test"), PAIRS, ids=[f"{store.__name__}-{test}" for store, test in PAIRS]
+)
+def test_lie_is_refuted(store: type[Lie], test: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test that is pinned to a wrong store fails on it."""
+    quick = settings(stateful.SETTINGS, phases=[Phase.generate], report_multiple_bugs=False)
+    monkeypatch.setattr(stateful, "SETTINGS", quick)
+    assert judge(test, store).fails
+
+
+def test_every_test_of_the_suite_refutes_a_store() -> None:
+    """There is no test in the suite that every store passes."""
+    pinned = {test for tests in REFUTED_BY.values() for test in tests}
+    assert pinned == set(RULES)
+
+
+@pytest.mark.parametrize("test", RULES)
+def test_truth_is_not_refuted(test: str) -> None:
+    """The wrong stores without their lies pass each test, or do not claim what it is about."""
+    assert not judge(test, Lie).fails
+
+
+@pytest.mark.parametrize("store", WRONG_STORES)
+def test_lie_is_told(store: type[Lie]) -> None:
+    """Each wrong store says in a sentence what its lie is."""
+    assert store.__doc__
+    assert REFUTED_BY[store]

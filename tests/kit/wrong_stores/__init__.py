@@ -1,0 +1,30 @@
+"""Stores that lie about one thing each."""
+
+from tests.kit.wrong_stores import (
+    appends,
+    catalogue,
+    contract,
+    edits,
+    faults,
+    keys,
+    lifecycle,
+    messages,
+    sessions,
+)
+from tests.kit.wrong_stores.lies import REFUTED_BY, WRONG_STORES, Lie, spec_of
+
+__all__ = [
+    "REFUTED_BY",
+    "Lie",
+    "WRONG_STORES",
+    "appends",
+    "catalogue",
+    "contract",
+    "edits",
+    "faults",
+    "keys",
+    "lifecycle",
+    "messages",
+    "sessions",
+    "spec_of",
+]

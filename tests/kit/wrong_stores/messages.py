@@ -1,0 +1,402 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from historykit.memory_sessions import MemorySession
+from historykit.planning import cut_page
+from historykit.records import (
+    PAGE_BYTES,
+    AppendReceipt,
+    AppendRequest,
+    MessageDraft,
+    SessionDraft,
+    SessionKey,
+    SessionRecord,
+    Slice,
+    StoredMessage,
+    Tail,
+    Window,
+)
+from tests.kit.wrong_stores.lies import Lie, wrong
+
+
+class DraftLie(Lie):
+    """A store that changes messages before it stores them."""
+
+    def changed(self, draft: MessageDraft) -> MessageDraft:
+        raise NotImplementedError
+
+    async def _append(self, request: AppendRequest) -> AppendReceipt:
+        return await super()._append(
+            replace(request, drafts=tuple(map(self.changed, request.drafts)))
+        )
+
+
+class PageLie(Lie):
+    """A store that changes what it read."""
+
+    def changed(self, rows: list[StoredMessage]) -> Sequence[StoredMessage]:
+        raise NotImplementedError
+
+    async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
+        page = await super()._read(key, window, stream)
+        return page._replace(messages=tuple(self.changed(list(page.messages))))
+
+
+@wrong("test_batch_keeps_its_order")
+class ReversesBatches(Lie):
+    """Stores a batch from its end."""
+
+    async def _append(self, request: AppendRequest) -> AppendReceipt:
+        return await super()._append(replace(request, drafts=request.drafts[::-1]))
+
+
+@wrong("test_appends_keep_their_order", "test_limit_means_the_newest_oldest_first")
+class ReadsNewestFirst(PageLie):
+    """Reads the newest message first."""
+
+    def changed(self, rows: list[StoredMessage]) -> Sequence[StoredMessage]:
+        return rows[::-1]
+
+
+@wrong("test_order_does_not_follow_the_clock")
+class OrdersByTime(PageLie):
+    """Orders messages by their time."""
+
+    def changed(self, rows: list[StoredMessage]) -> Sequence[StoredMessage]:
+        return sorted(rows, key=lambda row: row.created_at)
+
+
+@wrong("test_order_does_not_follow_the_ids")
+class OrdersById(PageLie):
+    """Orders messages by their id."""
+
+    def changed(self, rows: list[StoredMessage]) -> Sequence[StoredMessage]:
+        return sorted(rows, key=lambda row: row.id)
+
+
+@wrong("test_sequences_increase", "test_window_beyond_the_end_is_empty")
+class CountsFromZero(Lie):
+    """Gives the first message the sequence 0."""
+
+    async def _append(self, request: AppendRequest) -> AppendReceipt:
+        if request.key not in self._sessions and request.expected_version is None:
+            await super()._create_session(
+                request.key, request.create, "error", request.new_incarnation, request.now
+            )
+            self._sessions[request.key].next_sequence = 0
+            receipt = await super()._append(request)
+            return replace(receipt, created=True)
+        return await super()._append(request)
+
+
+@wrong("test_receipt_names_ids_and_sequences", "test_known_messages_among_new_ones_are_not_stored_again")
+class ReceiptsOfNewOnes(Lie):
+    """Lists in the receipt the places from the first of the session on."""
+
+    async def _append(self, request: AppendRequest) -> AppendReceipt:
+        receipt = await super()._append(request)
+        return replace(receipt, sequences=receipt.sequences[::-1])
+
+
+@wrong("test_streams_share_the_sequence_of_their_session")
+class CountsEachStream(Lie):
+    """Gives each stream a sequence of its own."""
+
+    async def _append(self, request: AppendRequest) -> AppendReceipt:
+        session = self._sessions.get(request.key)
+        if session is not None and request.stream not in session.streams:
+            session.next_sequence = 1
+        elif session is not None:
+            rows = session.stream(request.stream).messages
+            session.next_sequence = rows[-1].sequence + 1 if rows else session.next_sequence
+        return await super()._append(request)
+
+
+@wrong("test_bodies_are_kept_byte_for_byte")
+class TakesBodiesForText(DraftLie):
+    """Stores bodies as text."""
+
+    def changed(self, draft: MessageDraft) -> MessageDraft:
+        return replace(draft, body=draft.body.decode(errors="replace").encode())
+
+
+@wrong("test_bodies_are_kept_byte_for_byte")
+class TakesBodiesForJSON(DraftLie):
+    """Stores bodies in a column for JSON, which writes them anew."""
+
+    def changed(self, draft: MessageDraft) -> MessageDraft:
+        try:
+            return replace(draft, body=json.dumps(json.loads(draft.body)).encode())
+        except ValueError:
+            return draft
+
+
+@wrong("test_messages_come_back_exactly")
+class DropsUnknownFields(DraftLie):
+    """Keeps the fields of a message that it knows."""
+
+    def changed(self, draft: MessageDraft) -> MessageDraft:
+        if draft.body[:1] != b"{":
+            return draft
+        known = ("type", "role", "contents", "message_id", "author_name", "additional_properties")
+        data = json.loads(draft.body)
+        data = {name: data[name] for name in known if name in data}
+        return replace(draft, body=json.dumps(data).encode())
+
+
+@wrong("test_messages_come_back_exactly", "test_bodies_are_kept_byte_for_byte")
+class ChangesNaN(DraftLie):
+    """Has null where a number was none."""
+
+    def changed(self, draft: MessageDraft) -> MessageDraft:
+        body = draft.body.replace(b'["!float","nan"]', b"null").replace(b"NaN", b"null")
+        return replace(draft, body=body)
+
+
+@wrong("test_bodies_come_back_as_bytes")
+class HandsOutWhatItHolds(PageLie):
+    """Hands out buffers that can be written to."""
+
+    def changed(self, rows: list[StoredMessage]) -> Sequence[StoredMessage]:
+        return [row._replace(body=bytearray(row.body)) for row in rows]
+
+
+@wrong("test_large_bodies_are_kept_or_refused")
+class CutsBodies(DraftLie):
+    """Keeps the first 1,000,000 bytes of a body."""
+
+    def changed(self, draft: MessageDraft) -> MessageDraft:
+        return replace(draft, body=draft.body[:1_000_000])
+
+
+@wrong("test_batch_of_many_and_large_messages_is_kept")
+class StoresHalfABatch(Lie):
+    """Stores the first 500 messages of a batch, and says that it stored all."""
+
+    async def _append(self, request: AppendRequest) -> AppendReceipt:
+        receipt = await super()._append(replace(request, drafts=request.drafts[:500]))
+        return replace(receipt, stored=len(request.drafts))
+
+
+@wrong("test_fields_of_messages_are_kept")
+class RoundsTimes(DraftLie):
+    """Keeps milliseconds."""
+
+    def changed(self, draft: MessageDraft) -> MessageDraft:
+        return replace(draft, created_at=draft.created_at // 1000 * 1000)
+
+
+@wrong("test_fields_of_messages_are_kept", "test_bodies_come_back_as_bytes")
+class TakesEmptyForNothing(DraftLie):
+    """Has no extra where it is empty."""
+
+    def changed(self, draft: MessageDraft) -> MessageDraft:
+        return replace(draft, extra=draft.extra or None, turn_start=int(draft.turn_start))
+
+
+@wrong("test_digests_are_kept")
+class ForgetsOldDigests(Lie):
+    """Has the digests of the last append in the tail, whatever the stream."""
+
+    async def _append(self, request: AppendRequest) -> AppendReceipt:
+        self._latest = tuple(draft.digest for draft in request.drafts)
+        return await super()._append(request)
+
+    async def _read_tail(self, key: SessionKey, stream: str) -> Tail:
+        tail = await super()._read_tail(key, stream)
+        return replace(tail, digests=self._latest if tail.count else ())
+
+
+@wrong("test_transcripts_store_what_is_new", "test_late_retry_stores_once")
+class CountsItsDigests(Lie):
+    """Counts the messages of the tail that it has digests of."""
+
+    async def _read_tail(self, key: SessionKey, stream: str) -> Tail:
+        tail = await super()._read_tail(key, stream)
+        return replace(tail, count=len(tail.digests))
+
+
+@wrong("test_fields_of_sessions_are_kept")
+class LowersLabels(Lie):
+    """Compares labels without case."""
+
+    async def _create_session(
+        self, key: SessionKey, draft: SessionDraft, if_exists: Any, incarnation: str, now: int
+    ) -> SessionRecord:
+        draft = replace(draft, labels=frozenset(label.lower() for label in draft.labels))
+        return await super()._create_session(key, draft, if_exists, incarnation, now)
+
+
+class WindowLie(Lie):
+    """A store that reads another window."""
+
+    def changed(self, window: Window, session: MemorySession) -> Window:
+        raise NotImplementedError
+
+    async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
+        session = self._sessions.get(key)
+        return await super()._read(key, self.changed(window, session) if session else window, stream)
+
+
+@wrong("test_limit_means_the_newest_oldest_first", "test_long_history_is_loaded_whole")
+class ReadsTheOldest(WindowLie):
+    """Takes a limit for that of the oldest messages."""
+
+    def changed(self, window: Window, session: MemorySession) -> Window:
+        if window.before is None and window.after is None and window.limit:
+            return Window(limit=window.limit, after=0)
+        return window
+
+
+@wrong("test_limit_of_zero_reads_no_messages")
+class TakesZeroForNoLimit(WindowLie):
+    """Takes a limit of 0 for none."""
+
+    def changed(self, window: Window, session: MemorySession) -> Window:
+        return replace(window, limit=window.limit or None)
+
+
+@wrong(
+    "test_bounds_of_a_window_are_excluded",
+    "test_walk_back_meets_each_message_once",
+    "test_walk_forward_meets_each_message_once",
+    "test_page_holds_at_least_one_message",
+)
+class IncludesItsBounds(WindowLie):
+    """Reads the message at a bound as well."""
+
+    def changed(self, window: Window, session: MemorySession) -> Window:
+        return replace(
+            window,
+            before=window.before and window.before + 1,
+            after=window.after and window.after - 1,
+        )
+
+
+@wrong("test_window_beyond_the_end_is_empty")
+class TakesZeroForNoBound(WindowLie):
+    """Takes a bound of 0 for none."""
+
+    def changed(self, window: Window, session: MemorySession) -> Window:
+        return replace(window, before=window.before or None)
+
+
+class CutLie(Lie):
+    """A store that cuts its pages in a way of its own."""
+
+    def cut(self, rows: list[StoredMessage], window: Window) -> tuple[Any, bool]:
+        raise NotImplementedError
+
+    async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
+        page = await super()._read(key, window, stream)
+        if page.incarnation is None:
+            return page
+        rows = list(self._sessions[key].stream(stream).walk(window))
+        messages, more = self.cut(rows, window)
+        return page._replace(messages=tuple(messages), more=more)
+
+
+def ordered(rows: list[StoredMessage], window: Window) -> list[StoredMessage]:
+    return rows[::-1] if window.after is None else rows
+
+
+@wrong("test_page_holds_so_many_messages")
+class ReadsAsManyAsAsked(CutLie):
+    """Reads pages of any number of messages."""
+
+    def cut(self, rows: list[StoredMessage], window: Window) -> tuple[Any, bool]:
+        limit = len(rows) if window.limit is None else window.limit
+        return ordered(rows[:limit], window), limit < len(rows)
+
+
+@wrong("test_page_holds_so_many_bytes")
+class ReadsAsManyBytesAsThereAre(CutLie):
+    """Reads pages of any size."""
+
+    def cut(self, rows: list[StoredMessage], window: Window) -> tuple[Any, bool]:
+        return ordered(rows[: window.page], window), window.page < len(rows)
+
+
+@wrong("test_page_holds_at_least_one_message")
+class SkipsLargeMessages(CutLie):
+    """Leaves out a message that is larger than a page."""
+
+    def cut(self, rows: list[StoredMessage], window: Window) -> tuple[Any, bool]:
+        return cut_page([row for row in rows if len(row.body) <= PAGE_BYTES], window)
+
+
+@wrong("test_long_history_is_loaded_whole", "test_page_holds_so_many_messages")
+class HasOnePage(CutLie):
+    """Says that there is nothing beyond the first page."""
+
+    def cut(self, rows: list[StoredMessage], window: Window) -> tuple[Any, bool]:
+        return cut_page(rows, window)[0], False
+
+
+@wrong("test_walk_back_meets_each_message_once")
+class CountsFromTheEnd(Lie):
+    """Counts pages from the end, which moves when messages are appended."""
+
+    async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
+        session = self._sessions.get(key)
+        if session is None:
+            return await super()._read(key, window, stream)
+        if window.before is None:
+            self._end = session.next_sequence
+        else:
+            window = replace(window, before=window.before + session.next_sequence - self._end)
+        return await super()._read(key, window, stream)
+
+
+@wrong("test_opening_system_message_comes_beside_the_window", "test_window_keeps_tool_groups_whole")
+class HasNoOpening(Lie):
+    """Does not read the system message beside a window."""
+
+    async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
+        return (await super()._read(key, window, stream))._replace(opening=None)
+
+
+@wrong("test_other_first_message_is_no_opening")
+class OpensWithAnything(Lie):
+    """Takes the first message for an opening, whoever said it."""
+
+    async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
+        page = await super()._read(key, window, stream)
+        if page.more and window.limit and window.after is None:
+            return page._replace(opening=self._sessions[key].stream(stream).messages[0])
+        return page
+
+
+@wrong("test_read_says_where_the_session_stands")
+class ReadsAnOldVersion(Lie):
+    """Says in a read which version it was at the read before."""
+
+    async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
+        page = await super()._read(key, window, stream)
+        version, self._version = getattr(self, "_version", page.version), page.version
+        return page._replace(version=version)
+
+
+@wrong("test_stream_without_messages_belongs_to_its_session", "test_new_session_is_empty")
+class FindsSessionsByMessages(Lie):
+    """Knows a session by the messages of the stream that is read."""
+
+    async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
+        page = await super()._read(key, window, stream)
+        if page.incarnation and not self._sessions[key].stream(stream).messages:
+            return Slice((), None, 0, 0, False)
+        return page
+
+
+@wrong("test_unreadable_record_is_named")
+class HidesWhatItCannotRead(PageLie):
+    """Leaves out records that look damaged."""
+
+    def changed(self, rows: list[StoredMessage]) -> Sequence[StoredMessage]:
+        return [row for row in rows if b"damaged" not in row.body]
+
+
