@@ -178,7 +178,10 @@ class RunTests:
         )
         granted = [result for result in results if isinstance(result, RunLease)]
         lost = [result for result in results if isinstance(result, BaseException)]
-        assert [type(error) for error in lost] == [RunInProgressError] * 7
+        for error in lost:
+            if not isinstance(error, RunInProgressError):
+                raise error
+        assert (len(granted), len(lost)) == (1, 7)
         assert (await store.read_session(key)).run_id == granted[0].run_id
 
     @since("0.1")
