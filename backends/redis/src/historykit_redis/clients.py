@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
+from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+from redis.asyncio.sentinel import Sentinel
 from redis.backoff import FullJitterBackoff
 from redis.exceptions import ConnectionError, TimeoutError
 
@@ -23,23 +23,17 @@ RETRIES = 3
 
 
 def make_client(config: RedisConfig, closing: AsyncExitStack) -> Any:
-    """Return the client for `config`. What is made for it is closed by `closing`.
+    """Return a client for the URL. `closing` closes all that is made.
 
     Raises `ConfigError` for a URL that cannot be read.
     """
-    if config.client is not None:
-        return config.client
     scheme, _, rest = str(config.url).partition("://")
     scheme, _, kind = scheme.partition("+")
+    make = {"cluster": _of_cluster, "sentinel": _behind_sentinels}.get(kind, _of_server)
     try:
-        if kind == "sentinel":
-            return _behind_sentinels(f"{scheme}://{rest}", config, closing)
-        client = _of_cluster if kind == "cluster" else _of_server
-        made = client(f"{scheme}://{rest}", config)
+        return make(f"{scheme}://{rest}", config, closing)
     except (ValueError, TypeError, LookupError) as error:
         raise _unreadable(error) from None
-    closing.push_async_callback(made.aclose)
-    return made
 
 
 def _unreadable(error: Exception) -> ConfigError:
@@ -51,15 +45,16 @@ def _unreadable(error: Exception) -> ConfigError:
     )
 
 
-def _of_server(url: str, config: RedisConfig) -> Any:
-    pool = BlockingConnectionPool.from_url(
-        url, max_connections=config.max_connections, timeout=None, **_options(config)
-    )
-    return Redis.from_pool(pool)
+def _of_server(url: str, config: RedisConfig, closing: AsyncExitStack) -> Any:
+    client = Redis.from_url(url, **_options(config))
+    closing.push_async_callback(client.aclose)
+    return client
 
 
-def _of_cluster(url: str, config: RedisConfig) -> Any:
-    return RedisCluster.from_url(url, **_options(config))
+def _of_cluster(url: str, config: RedisConfig, closing: AsyncExitStack) -> Any:
+    client = RedisCluster.from_url(url, **_options(config))
+    closing.push_async_callback(client.aclose)
+    return client
 
 
 def _behind_sentinels(url: str, config: RedisConfig, closing: AsyncExitStack) -> Any:
@@ -81,20 +76,9 @@ def _behind_sentinels(url: str, config: RedisConfig, closing: AsyncExitStack) ->
     )
     for sentinel in manager.sentinels:
         closing.push_async_callback(sentinel.aclose)
-    client = manager.master_for(
-        service,
-        connection_pool_class=_SentinelPool,
-        ssl=uses_tls,
-        max_connections=config.max_connections,
-        timeout=None,
-        **options,
-    )
+    client = manager.master_for(service, ssl=uses_tls, **options)
     closing.push_async_callback(client.aclose)
     return client
-
-
-class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
-    """A pool whose callers wait for a connection instead of being refused one."""
 
 
 def _options(config: RedisConfig) -> dict[str, Any]:
@@ -104,6 +88,7 @@ def _options(config: RedisConfig) -> dict[str, Any]:
         "socket_connect_timeout": config.timeout,
         "retry": Retry(FullJitterBackoff(cap=1.0, base=0.05), RETRIES),
         "retry_on_error": [ConnectionError, TimeoutError],
+        "max_connections": config.max_connections,
         # With version 3 a connection takes one trip more to set up and answers nothing better.
         "protocol": 2,
     }

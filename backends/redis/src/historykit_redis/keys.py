@@ -5,9 +5,8 @@ For the session ``s1`` of the user ``ada`` in the namespace ``support``::
     hk1:{support:ada:s1}:s          hash: the session's fields
     hk1:{support:ada:s1}:i          hash: where each message is, by id
     hk1:{support:ada:s1}:l          hash: contents of large messages, by sequence
-    hk1:{support:ada:s1}:o:main     sorted set: the messages of a stream, by sequence
-    hk1:{support:ada:s1}:t:main     sorted set: where turns start in it
-    hk1:{support:ada:s1}:w:main     sorted set: its large messages
+    hk1:{support:ada:s1}:m:main     sorted set: the messages of a stream, by sequence
+    hk1:{support:ada:s1}:w:main     sorted set: the large ones among them
     hk1:{support}:all               sorted set: the sessions of the namespace, in order
     hk1:{support}:user:ada          … and those that a condition finds: user, agent, status,
                                     memory, label
@@ -16,8 +15,9 @@ The part in braces chooses the slot in a cluster. ``hk1`` is the version of this
 the hash: ``inc`` incarnation, ``ver`` version, ``rev`` revision, ``edits`` edit epoch, ``seq`` the
 next sequence, ``agent``, ``status``, ``mem`` whether it keeps messages, ``labels``, ``body``,
 ``place`` in the catalogue, ``touched`` when it was changed, ``last`` when its last message was
-made, ``n:STREAM`` the messages in a stream, ``x:STREAM`` those that retention removed, ``run`` and
-``until`` of a lease, ``done`` the latest changes by the number that each was sent with."""
+made, ``n:STREAM`` the messages in a stream, ``x:STREAM`` those that retention removed, ``t:STREAM``
+where the last turn starts, ``run`` and ``until`` of a lease, ``done`` the latest changes by the
+number that each was sent with."""
 
 from __future__ import annotations
 
@@ -65,8 +65,7 @@ class Keys:
             base + b"s",
             base + b"i",
             base + b"l",
-            base + b"o:" + stream,
-            base + b"t:" + stream,
+            base + b"m:" + stream,
             base + b"w:" + stream,
         ]
 

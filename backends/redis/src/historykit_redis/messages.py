@@ -37,8 +37,8 @@ from historykit_redis.packing import (
     pack_number,
     pack_patch,
     pack_session,
-    unpack_identity,
     unpack_messages,
+    unpack_scored,
 )
 from historykit_redis.server import Server, new_operation
 
@@ -53,9 +53,27 @@ async def append(server: Server, request: AppendRequest) -> AppendReceipt:
 
     In a cluster a new session is put into the catalogue first.
     """
+    answer = await _append(server, request, may_create=not server.is_split)
+    if answer[0] == b"absent":
+        answer = await server.finish(_append_first(server, request))
+    return _refuse(request, answer) if answer[0] == b"refused" else _receipt(request, answer)
+
+
+async def _append_first(server: Server, request: AppendRequest) -> Any:
+    key = request.key
+    session = pack_session(key, request.create, request.new_incarnation, request.now)
+    await catalogue.announce(server, key, session)
+    answer = await _append(server, request, may_create=True)
+    await catalogue.settle(server, key, session)
+    return answer
+
+
+async def _append(server: Server, request: AppendRequest, *, may_create: bool) -> Any:
     key, stream = request.key, request.stream.encode()
     session = pack_session(key, request.create, request.new_incarnation, request.now)
-    before = [
+    return await server.run(
+        scripts.APPEND if request.retention is None else scripts.APPEND_AND_TRIM,
+        key,
         stream,
         # Nothing says that none is named; an empty one is named, and no session has it.
         b"" if request.incarnation is None else request.incarnation.encode() or b"-",
@@ -63,25 +81,16 @@ async def append(server: Server, request: AppendRequest) -> AppendReceipt:
         pack_number(None if request.retention is None else request.retention.max_messages),
         pack_number(request.now),
         b"".join(b"%d" % draft.external for draft in request.drafts),
-    ]
-    after = [
+        b"%d" % may_create,
         session[b"mem"],
         session[b"inc"],
         pack_values([*server.index(key), *flat(session)]),
         *pack_messages(request.drafts),
-    ]
-    may_create = b"%d" % (not server.is_split)
-    answer = await server.run(scripts.APPEND, key, *before, may_create, *after, stream=stream)
-    if answer[0] == b"absent":
-        await catalogue.announce(server, key, session)
-        answer = await server.run(scripts.APPEND, key, *before, b"1", *after, stream=stream)
-        await catalogue.settle(server, key, session)
-    return _receipt(request, answer)
+        stream=stream,
+    )
 
 
 def _receipt(request: AppendRequest, answer: Sequence[Any]) -> AppendReceipt:
-    if answer[0] == b"refused":
-        return _refuse(request, answer)
     _, incarnation, version, stored, created, sequences = answer
     return AppendReceipt(
         incarnation=incarnation.decode(),
@@ -102,10 +111,7 @@ def _refuse(request: AppendRequest, answer: Sequence[Any]) -> AppendReceipt:
         next_sequence=next_sequence,
         memory_enabled=memory == b"1",
     )
-    known = {
-        id.decode(): unpack_identity(message)
-        for id, message in zip(facts[::2], facts[1::2], strict=True)
-    }
+    known = {id.decode(): (sequence, digest) for id, sequence, digest in facts}
     plan_append(request, head, known)
     raise StorageError("append was refused by the script that stores it, but not by plan_append")
 
@@ -122,17 +128,18 @@ async def read(server: Server, key: SessionKey, window: Window, stream: str) -> 
             break
     if head[0] == b"absent":
         return Slice((), None, 0, 0, False)
-    _, incarnation, version, epoch, sequences, contents, opening, opening_content = head
+    _, incarnation, version, epoch, sequences, contents, opening = head
     large = dict(zip(sequences, contents, strict=True))
-    page, _ = cut_page(unpack_messages(messages, large), window)
-    more = len(page) < len(messages)
+    scored = unpack_scored(messages)
+    page, _ = cut_page(unpack_messages(scored, large), window)
+    more = len(page) < len(scored)
     return Slice(
         page,
         incarnation.decode(),
         int(version),
         int(epoch),
         more,
-        _opening(opening, opening_content) if more else None,
+        _alone(*opening) if more and opening else None,
     )
 
 
@@ -140,14 +147,17 @@ async def _read_together(
     server: Server, key: SessionKey, window: Window, stream: bytes
 ) -> list[Any]:
     """Return what the script says, the messages, nearest first, and incarnation and version."""
-    session, _, _, order, *_ = server.keys.stream(key, stream)
+    session, _, _, order, _ = server.keys.stream(key, stream)
     if window.after is not None:
         messages = ("ZRANGEBYSCORE", order, b"(%d" % window.after, b"+inf")
     else:
         start = b"+inf" if window.before is None else b"(%d" % window.before
         messages = ("ZREVRANGEBYSCORE", order, start, b"-inf")
     return await server.run_before(
-        [(*messages, b"LIMIT", 0, window.page + 1), ("HMGET", session, b"inc", b"ver")],
+        [
+            (*messages, b"WITHSCORES", b"LIMIT", 0, window.page + 1),
+            ("HMGET", session, b"inc", b"ver"),
+        ],
         scripts.READ,
         key,
         stream,
@@ -160,10 +170,9 @@ async def _read_together(
     )
 
 
-def _opening(message: bytes | None, content: bytes | None) -> StoredMessage | None:
-    if message is None:
-        return None
-    return next(unpack_messages([message], {unpack_identity(message)[0]: content}))
+def _alone(message: bytes, sequence: bytes | int, content: bytes | None = None) -> StoredMessage:
+    """Return one message that came by itself."""
+    return next(unpack_messages([(message, int(sequence))], {int(sequence): content}))
 
 
 async def read_tail(server: Server, key: SessionKey, stream: str) -> Tail:
@@ -201,8 +210,7 @@ async def update(
             raise message_not_found(key, message_id)
         case b"role":
             raise role_mismatch(answer[1].decode(), str(patch.required_role))
-    _, message, content = answer
-    return next(unpack_messages([message], {unpack_identity(message)[0]: content}))
+    return _alone(*answer[1:])
 
 
 async def delete(server: Server, key: SessionKey, selector: MessageSelector, now: int) -> int:

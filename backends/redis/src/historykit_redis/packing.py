@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from historykit.records import (
     UNCHANGED,
@@ -36,9 +36,9 @@ __all__ = [
     "pack_patch",
     "pack_session",
     "unpack_fields",
-    "unpack_identity",
     "unpack_messages",
     "unpack_record",
+    "unpack_scored",
 ]
 
 Fields = Mapping[bytes, bytes]
@@ -53,13 +53,11 @@ LARGE: Final = 4096
 """A message with more bytes than this keeps them apart, so that a page, which is read without a
 script to count them, is 2 MB at most."""
 
-_MESSAGE: Final = struct.Struct(">Q16sQIIBHHH")
-_NEW_MESSAGE: Final = struct.Struct(">16sQIIBHHH")
-_IDENTITY: Final = struct.Struct(">Q16s")
+_MESSAGE: Final = struct.Struct(">16sQIIBHHH")
 
 
 def pack_messages(drafts: Sequence[MessageDraft]) -> list[bytes]:
-    """Return id, message and content of each, as the scripts take them."""
+    """Return id, text, and content if it is large, of each message, as the scripts take them."""
     packed: list[bytes] = []
     for draft in drafts:
         id = draft.id.encode()
@@ -72,27 +70,40 @@ def pack_messages(drafts: Sequence[MessageDraft]) -> list[bytes]:
         )
         times = draft.created_at + EPOCH
         lengths = len(role), 0, len(id)
-        header = _NEW_MESSAGE.pack(draft.digest, times, len(draft.body), 0, flags, *lengths)
-        packed += (id, header + role + id, content)
+        header = _MESSAGE.pack(draft.digest, times, len(draft.body), 0, flags, *lengths)
+        if flags & IS_LARGE:
+            packed += (id, header + role + id, content)
+        else:
+            packed += (id, header + role + id + content, b"")
     return packed
 
 
-def unpack_messages(
-    messages: Iterable[bytes], large: Mapping[int, bytes | None]
-) -> Iterator[StoredMessage]:
-    """Yield messages, up to the first one whose content is large and not in `large`, by sequence.
+def unpack_scored(answer: Sequence[Any]) -> list[tuple[bytes, int]]:
+    """Return members and scores of a sorted set."""
+    if answer and isinstance(answer[0], list):  # version 3 of the protocol makes pairs
+        return [(member, int(score)) for member, score in answer]
+    return list(zip(answer[::2], map(int, answer[1::2]), strict=True))
 
-    The content is None where it should be in the server and is not; then the body is empty.
+
+def unpack_messages(
+    scored: Iterable[tuple[bytes, int]], large: Mapping[int, bytes | None]
+) -> Iterator[StoredMessage]:
+    """Yield messages from what a stream's sorted set holds.
+
+    It ends at the first one whose content is large and not in `large`, by sequence. The content is
+    None where it should be in the server and is not; then the body is empty.
     """
-    for message in messages:
-        row = _unpacked(message, large)
+    for message, sequence in scored:
+        row = _unpacked(message, sequence, large)
         if row is None:
             return
         yield row
 
 
-def _unpacked(message: bytes, large: Mapping[int, bytes | None]) -> StoredMessage | None:
-    sequence, _, created_at, size, revision, flags, role_length, reaction_length, id_length = (
+def _unpacked(
+    message: bytes, sequence: int, large: Mapping[int, bytes | None]
+) -> StoredMessage | None:
+    _, created_at, size, revision, flags, role_length, reaction_length, id_length = (
         _MESSAGE.unpack_from(message)
     )
     role_end = _MESSAGE.size + role_length
@@ -113,12 +124,6 @@ def _unpacked(message: bytes, large: Mapping[int, bytes | None]) -> StoredMessag
         content[start + size :] if flags & HAS_EXTRA else None,
         revision,
     )
-
-
-def unpack_identity(message: bytes) -> tuple[int, bytes]:
-    """Return sequence and digest of a message."""
-    sequence, digest = _IDENTITY.unpack_from(message)
-    return sequence, digest
 
 
 def pack_patch(patch: MessagePatch) -> list[bytes]:

@@ -9,6 +9,7 @@ from typing import Final
 
 __all__ = [
     "APPEND",
+    "APPEND_AND_TRIM",
     "CREATE_SESSION",
     "DELETE_MESSAGES",
     "DELETE_SESSION",
@@ -41,11 +42,19 @@ def _script(*parts: str) -> Script:
 _MESSAGES: Final = ("session", "messages")
 _SESSIONS: Final = ("session", "packing", "index")
 
-APPEND: Final = _script(
-    *_SESSIONS, "creation", "messages", "locating", "storing", "removing", "append"
+APPEND: Final = _script(*_SESSIONS, "creation", "messages", "finding", "storing", "append")
+APPEND_AND_TRIM: Final = _script(
+    *_SESSIONS,
+    "creation",
+    "messages",
+    "finding",
+    "storing",
+    "removing",
+    "trimming",
+    "append",
 )
 CREATE_SESSION: Final = _script(*_SESSIONS, "creation", "change", "create_session")
-DELETE_MESSAGES: Final = _script(*_MESSAGES, "locating", "removing", "editing", "delete_messages")
+DELETE_MESSAGES: Final = _script(*_MESSAGES, "finding", "removing", "editing", "delete_messages")
 DELETE_SESSION: Final = _script(*_SESSIONS, "delete_session")
 FIND_SESSIONS: Final = _script("find_sessions")
 HOLD_SESSION: Final = _script("session", "hold_session")
@@ -53,6 +62,6 @@ PATCH_SESSION: Final = _script(*_SESSIONS, "change", "patch_session")
 READ: Final = _script(*_MESSAGES, "read")
 READ_TAIL: Final = _script(*_MESSAGES, "read_tail")
 REPLACE: Final = _script(*_MESSAGES, "storing", "removing", "editing", "replace")
-UPDATE_MESSAGE: Final = _script(*_MESSAGES, "locating", "editing", "update_message")
+UPDATE_MESSAGE: Final = _script(*_MESSAGES, "finding", "editing", "update_message")
 
 SCRIPTS: Final = tuple(value for value in list(vars().values()) if isinstance(value, Script))

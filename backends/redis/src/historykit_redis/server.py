@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from redis.asyncio import RedisCluster
-from redis.client import NEVER_DECODE
 from redis.exceptions import NoScriptError, ResponseError
 
 from historykit.capabilities import Guarantee
@@ -16,8 +17,9 @@ from historykit.records import ServerInfo, SessionKey
 from historykit_redis.clients import make_client
 from historykit_redis.config import RedisConfig
 from historykit_redis.errors import damaged
+from historykit_redis.exchange import Command, Exchange, PoolExchange, RoutedExchange, Turns
 from historykit_redis.keys import Keys
-from historykit_redis.packing import Fields
+from historykit_redis.packing import Fields, unpack_fields
 from historykit_redis.scripts import SCRIPTS, Script
 
 __all__ = ["Server", "new_operation"]
@@ -25,8 +27,7 @@ __all__ = ["Server", "new_operation"]
 SETTINGS: Final = ("appendonly", "appendfsync", "maxmemory-policy")
 DURABLE: Final = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
 
-_BYTES: Final[dict[str, Any]] = {NEVER_DECODE: True}
-"""Leaves answers as they are, whatever the client's ``decode_responses``."""
+T = TypeVar("T")
 
 _inherited: list[object] = []
 """Clients that a forked process got from its parent, kept for good: their end would take sockets
@@ -40,28 +41,55 @@ class Server:
         self._process = os.getpid()
         self._closing = AsyncExitStack()
         self.keys = Keys(config.prefix)
-        self._client = make_client(config, self._closing)
+        is_own = config.client is None
+        self._client = make_client(config, self._closing) if is_own else config.client
         self._is_cluster = isinstance(self._client, RedisCluster)
         self.is_split = self._is_cluster
+        self._exchange: Exchange = RoutedExchange(self._client)
+        if is_own and not self._is_cluster:
+            self._exchange = PoolExchange(self._client.connection_pool)
+        self._turns = Turns(config.max_connections if is_own else sys.maxsize)
+        self._works: set[asyncio.Task[Any]] = set()
 
     async def connect(self) -> None:
         """Find out what the server is, and let it know the scripts."""
         information = await self._information()
         self.is_split = self._is_cluster or _mode(information) == "cluster"
         if not self._is_cluster:
-            pipeline = self._client.pipeline(transaction=False)
-            for script in SCRIPTS:
-                pipeline.execute_command("SCRIPT LOAD", script.text, **_BYTES)
-            await pipeline.execute(raise_on_error=False)
+            # Where that is not allowed, they are sent when they are needed.
+            await self.send([("SCRIPT", "LOAD", script.text) for script in SCRIPTS])
 
     async def aclose(self) -> None:
-        """Close what was made for this object: not a client of the caller's own."""
+        """Wait for what is under way, and close what was made: not a client of the caller's own."""
+        if self._works:
+            await asyncio.wait(self._works)
+        await self._turns.end()
         await self._closing.aclose()
 
     def abandon(self) -> None:
         """Let go of the connections without touching them."""
         if self._process != os.getpid():
             _inherited.append(self._client)
+
+    async def finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do what takes several trips to its end, whatever becomes of the caller."""
+        task = asyncio.create_task(work)
+        self._works.add(task)
+        task.add_done_callback(self._finished)
+        return await asyncio.shield(task)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._works.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may be left to retrieve it
+
+    async def send(self, commands: Sequence[Command]) -> list[Any]:
+        """Send commands in one go and return their answers: texts as bytes, errors as objects.
+
+        Others may come in between.
+        """
+        async with self._turns:
+            return await self._exchange.send(commands)
 
     def index(self, key: SessionKey) -> tuple[bytes, bytes]:
         """Return where scripts find the catalogue, empty where they cannot use it, and the user."""
@@ -72,58 +100,50 @@ class Server:
         self, script: Script, key: SessionKey, *arguments: bytes, stream: bytes = b"main"
     ) -> Any:
         """Run a script on a session and one of its streams, and return the answer."""
-        answer = await self.run_on(script, self.keys.stream(key, stream), *arguments)
-        return _intact(answer, key)
-
-    async def run_on(self, script: Script, keys: Sequence[bytes], *arguments: bytes) -> Any:
-        """Run a script on keys of one slot and return the answer, texts as bytes."""
-        rest = (len(keys), *keys, *arguments)
-        try:
-            return await self._client.execute_command("EVALSHA", script.digest, *rest, **_BYTES)
-        except NoScriptError:
-            return await self._client.execute_command("EVAL", script.text, *rest, **_BYTES)
+        (answer,) = await self.run_before((), script, key, *arguments, stream=stream)
+        return answer
 
     async def run_before(
         self,
-        commands: Sequence[Sequence[bytes | str | int]],
+        commands: Sequence[Command],
         script: Script,
         key: SessionKey,
         *arguments: bytes,
         stream: bytes,
     ) -> list[Any]:
-        """Run a script, then commands, in one trip, and return the answers.
+        """Run a script as `run` does, then commands, in one trip, and return all the answers."""
+        answers = await self._run(script, self.keys.stream(key, stream), arguments, commands)
+        if answers[0][0] == b"damaged":
+            raise damaged(key)
+        return answers
 
-        Others may come in between.
-        """
-        keys = self.keys.stream(key, stream)
-        rest: Sequence[bytes | int] = (len(keys), *keys, *arguments)
-        answers = await self._together([("EVALSHA", script.digest, *rest), *commands])
+    async def run_on(self, script: Script, keys: Sequence[bytes], *arguments: bytes) -> Any:
+        """Run a script on keys of one slot and return the answer."""
+        (answer,) = await self._run(script, keys, arguments, ())
+        return answer
+
+    async def _run(
+        self,
+        script: Script,
+        keys: Sequence[bytes],
+        arguments: Sequence[bytes],
+        commands: Sequence[Command],
+    ) -> list[Any]:
+        rest: Command = (len(keys), *keys, *arguments)
+        answers = await self.send([("EVALSHA", script.digest, *rest), *commands])
         if isinstance(answers[0], NoScriptError):
-            answers = await self._together([("EVAL", script.text, *rest), *commands])
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
-        _intact(answers[0], key)
-        return answers
-
-    async def _together(self, commands: Sequence[Sequence[bytes | str | int]]) -> list[Any]:
-        """Return the answers to several commands, errors among them, after one trip."""
-        pipeline = self._client.pipeline(transaction=False)
-        for command in commands:
-            pipeline.execute_command(*command, **_BYTES)
-        answers: list[Any] = await pipeline.execute(raise_on_error=False)
-        return answers
+            answers = await self.send([("EVAL", script.text, *rest), *commands])
+        return _checked(answers)
 
     async def read_sessions(self, sessions: Sequence[SessionKey]) -> list[Fields]:
-        """Return the fields of each session, none of one that is not there.
-
-        It takes one trip to each node.
-        """
-        pipeline = self._client.pipeline(transaction=False)
-        for key in sessions:
-            pipeline.execute_command("HGETALL", self.keys.session(key), **_BYTES)
-        answers: list[Fields] = await pipeline.execute()
-        return answers
+        """Return the fields of each session, none of one that is not there."""
+        if not sessions:
+            return []
+        answers = await self.send([("HGETALL", self.keys.session(key)) for key in sessions])
+        return [
+            answer if isinstance(answer, dict) else unpack_fields(answer)
+            for answer in _checked(answers)
+        ]
 
     async def change_sets(
         self, wanted: Mapping[bytes, frozenset[bytes]], sets: frozenset[bytes]
@@ -132,13 +152,11 @@ class Server:
 
         The sets are all of one slot.
         """
-        pipeline = self._client.pipeline(transaction=False)
+        commands: list[Command] = []
         for member, names in wanted.items():
-            for name in names:
-                pipeline.execute_command("ZADD", name, 0, member)
-            for name in sets - names:
-                pipeline.execute_command("ZREM", name, member)
-        await pipeline.execute()
+            commands += [("ZADD", name, 0, member) for name in names]
+            commands += [("ZREM", name, member) for name in sets - names]
+        _checked(await self.send(commands))
 
     async def describe(self) -> ServerInfo:
         """Return product, version and settings."""
@@ -162,7 +180,8 @@ class Server:
         """Return the settings that decide on durability; in a cluster those of all its nodes."""
         options: dict[str, Any] = {"target_nodes": "primaries"} if self._is_cluster else {}
         try:
-            answer = await self._client.execute_command("CONFIG GET", *SETTINGS, **options)
+            async with self._turns:
+                answer = await self._client.execute_command("CONFIG GET", *SETTINGS, **options)
         except ResponseError:  # many hosted servers keep them to themselves
             return {}
         nodes = list(answer.values()) if self._is_cluster else [answer]
@@ -172,17 +191,19 @@ class Server:
 
     async def _information(self) -> dict[str, Any]:
         try:
-            information: dict[str, Any] = await self._client.info("server")
+            async with self._turns:
+                information: dict[str, Any] = await self._client.info("server")
         except ResponseError:
             return {}
         return information
 
 
-def _intact(answer: Any, key: SessionKey) -> Any:
-    """Return the answer of a script that found all parts of the session."""
-    if answer[0] == b"damaged":
-        raise damaged(key)
-    return answer
+def _checked(answers: list[Any]) -> list[Any]:
+    """Return answers if none of them is an error, which is raised."""
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return answers
 
 
 def new_operation() -> bytes:

@@ -45,6 +45,18 @@ async def create(
     now: int,
 ) -> SessionRecord:
     """Make a session, or deal with the one that is there, and return it."""
+    work = _create(server, key, draft, if_exists, incarnation, now)
+    return await (server.finish(work) if server.is_split else work)
+
+
+async def _create(
+    server: Server,
+    key: SessionKey,
+    draft: SessionDraft,
+    if_exists: IfExists,
+    incarnation: str,
+    now: int,
+) -> SessionRecord:
     fields = pack_session(key, draft, incarnation, now)
     index = server.index(key)
     await catalogue.announce(server, key, fields)
@@ -78,6 +90,13 @@ async def patch(
     server: Server, key: SessionKey, patch: SessionPatch, if_revision: int | None, now: int
 ) -> SessionRecord:
     """Change fields of a session and return it."""
+    work = _patch(server, key, patch, if_revision, now)
+    return await (server.finish(work) if server.is_split else work)
+
+
+async def _patch(
+    server: Server, key: SessionKey, patch: SessionPatch, if_revision: int | None, now: int
+) -> SessionRecord:
     changes = pack_changes(patch)
     if server.is_split:
         (fields,) = await server.read_sessions([key])
@@ -102,11 +121,12 @@ async def patch(
 
 
 async def delete(server: Server, key: SessionKey) -> DeleteReceipt:
-    """Delete a session with all its messages.
+    """Delete a session with all its messages."""
+    return await server.finish(_delete(server, key))
 
-    The life that is to be ended is looked up first: a deletion that the driver sends a second time
-    must not end the next one.
-    """
+
+async def _delete(server: Server, key: SessionKey) -> DeleteReceipt:
+    # The life to end is looked up, so that a deletion that is sent twice cannot end the next one.
     (fields,) = await server.read_sessions([key])
     incarnation = fields.get(b"inc", b"")
     answer = await server.run(scripts.DELETE_SESSION, key, incarnation, *server.index(key))

@@ -46,6 +46,9 @@ class RedisStore(HistoryStore):
 
     backend = "redis"
     capabilities = frozenset({Capability.EDIT, Capability.CATALOGUE, Capability.RUNS})
+    detached_writes = (
+        True  # a script that has begun is done, and where it takes more there is a task
+    )
     max_body_bytes = 128 << 20  # a value takes 512 MB, and a script holds a message several times
 
     def __init__(self, config: RedisConfig, *, clock: Clock = system_clock) -> None:

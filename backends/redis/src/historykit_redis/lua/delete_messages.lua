@@ -16,13 +16,12 @@ local function is_doomed(message)
 end
 
 local function remove_one(id)
-  local place = redis.call('HGET', ids, id)
-  local home, message
-  if place then home, message = at(place) end
-  if home ~= stream or not message then return 0 end
-  local sequence = sequence_of(message)
-  if sequence < tonumber(first) or sequence > tonumber(last) then return 0 end
-  return remove(stream, {message}, is_doomed)
+  local place = redis.call('HGET', places, id)
+  if not place then return 0 end
+  local home, sequence, message = at(place)
+  local is_there = message and home == stream
+  if not is_there or sequence < tonumber(first) or sequence > tonumber(last) then return 0 end
+  return remove(stream, {message, sequence}, is_doomed)
 end
 
 local count = 0

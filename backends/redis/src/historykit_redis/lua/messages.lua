@@ -1,10 +1,9 @@
 -- A message is a member of its stream's sorted set, scored by its sequence. Numbers are big-endian:
---   sequence 8, digest 16, created_at 8, length of the body 4, revision 4, flags 1, lengths of the
---   role 2, of the reaction 2 and of the id 2, role, reaction, id; then body and extra, unless they
---   are large: then they are a field of `contents`, by sequence, and the stream's set of what is
---   large holds sequence 8 and length 4.
--- What comes from a client lacks the sequence, which is given here. `ids` has sequence 8 and stream
--- of each message, by id.
+--   digest 16, created_at 8, length of the body 4, revision 4, flags 1, lengths of the role 2, of
+--   the reaction 2 and of the id 2, role, reaction, id; then body and extra, unless they are large:
+--   then they are a field of `contents`, by sequence, and the stream's set of what is large holds
+--   sequence 8 and length 4, by sequence too.
+-- `places` has sequence 8, sequence of the turn's start 8 (0: none) and stream of each, by id.
 
 local TURN_START, HAS_EXTRA, HAS_REACTION, IS_LARGE = 1, 2, 4, 8
 local LARGE = 4096
@@ -12,24 +11,20 @@ local INSTRUCTION_ROLES = {system = true, developer = true}
 
 local function has(flags, flag) return math.floor(flags / flag) % 2 == 1 end
 
-local function packed(number) return struct.pack('>I8', number) end
+local function digest_of(message) return string.sub(message, 1, 16) end
 
-local function sequence_of(message) return (struct.unpack('>I8', message)) end
+local function created_of(message) return string.sub(message, 17, 24) end
 
-local function digest_of(message) return string.sub(message, 9, 24) end
-
-local function flags_of(message) return string.byte(message, 41) end
-
-local function created_of(message) return string.sub(message, 25, 32) end
+local function flags_of(message) return string.byte(message, 33) end
 
 local function role_of(message)
-  local length = struct.unpack('>I2', message, 42)
-  return string.sub(message, 48, 47 + length)
+  local length = struct.unpack('>I2', message, 34)
+  return string.sub(message, 40, 39 + length)
 end
 
 local function id_of(message)
-  local role, reaction, id = struct.unpack('>I2I2I2', message, 42)
-  return string.sub(message, 48 + role + reaction, 47 + role + reaction + id)
+  local role, reaction, id = struct.unpack('>I2I2I2', message, 34)
+  return string.sub(message, 40 + role + reaction, 39 + role + reaction + id)
 end
 
 -- Lua passes some thousand arguments at most.

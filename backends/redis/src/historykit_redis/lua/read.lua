@@ -1,5 +1,5 @@
--- What one page of a stream needs beside its messages, which come without a script: it would take
--- five times as long to pass them through Lua. Those that are large lack their contents.
+-- What one page of a stream needs beside its messages. These come without a script, because it
+-- takes five times as long to pass them through Lua; those that are large lack their contents.
 -- ARGV: stream, most messages, before, after, most bytes, whether the first message is wanted.
 
 local stream, most, before, after, room, opening_wanted = unpack(ARGV)
@@ -7,13 +7,13 @@ local head = redis.call('HMGET', session, 'inc', 'ver', 'edits', 'n:' .. stream)
 if not head[1] then return {'absent', false, false} end
 if redis.call('ZCARD', KEYS[4]) ~= tonumber(head[4] or 0) then return {'damaged'} end
 
--- The sequences of large messages in the direction of the window, nearest first.
+-- The large messages in the direction of the window, nearest first.
 local function window()
   if after ~= '' then
-    return redis.call('ZRANGEBYSCORE', KEYS[6], '(' .. after, '+inf', 'LIMIT', 0, most)
+    return redis.call('ZRANGEBYSCORE', KEYS[5], '(' .. after, '+inf', 'LIMIT', 0, most)
   end
   local from = before == '' and '+inf' or '(' .. before
-  return redis.call('ZREVRANGEBYSCORE', KEYS[6], from, '-inf', 'LIMIT', 0, most)
+  return redis.call('ZREVRANGEBYSCORE', KEYS[5], from, '-inf', 'LIMIT', 0, most)
 end
 
 local sequences = {}
@@ -26,10 +26,12 @@ for i, large in ipairs(window()) do
 end
 local found = #sequences > 0 and redis.call('HMGET', contents, unpack(sequences)) or {}
 
-local opening = opening_wanted == '1' and redis.call('ZRANGE', KEYS[4], 0, 0)[1] or false
-local opening_content = false
-if opening and not INSTRUCTION_ROLES[role_of(opening)] then opening = false end
-if opening and has(flags_of(opening), IS_LARGE) then
-  opening_content = redis.call('HGET', contents, sequence_of(opening))
+local opening = {}
+if opening_wanted == '1' then
+  opening = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
+  if opening[1] and not INSTRUCTION_ROLES[role_of(opening[1])] then opening = {} end
+  if opening[1] and has(flags_of(opening[1]), IS_LARGE) then
+    opening[3] = redis.call('HGET', contents, opening[2])
+  end
 end
-return {'ok', head[1], head[2], head[3], sequences, found, opening, opening_content}
+return {'ok', head[1], head[2], head[3], sequences, found, opening}

@@ -1,16 +1,15 @@
 local function remove_range(stream, first, last)
-  redis.call('ZREMRANGEBYSCORE', order_of(stream), first, last)
-  redis.call('ZREMRANGEBYSCORE', turns_of(stream), first, last)
+  redis.call('ZREMRANGEBYSCORE', messages_of(stream), first, last)
   redis.call('ZREMRANGEBYSCORE', large_of(stream), first, last)
 end
 
--- Remove messages that follow each other in their stream, if `is_doomed` says so, and return how
--- many there were.
-local function remove(stream, messages, is_doomed)
+-- Remove those of some messages that are doomed and return how many there were. `part` has each
+-- with its sequence behind it, as they follow each other in their stream.
+local function remove(stream, part, is_doomed)
   local gone, large = {}, {}
   local first, last
-  for _, message in ipairs(messages) do
-    local sequence = sequence_of(message)
+  for i = 1, #part, 2 do
+    local message, sequence = part[i], part[i + 1]
     if is_doomed(message) then
       gone[#gone + 1] = id_of(message)
       if has(flags_of(message), IS_LARGE) then large[#large + 1] = sequence end
@@ -21,27 +20,29 @@ local function remove(stream, messages, is_doomed)
     end
   end
   if first then remove_range(stream, first, last) end
-  in_parts('HDEL', ids, gone)
+  in_parts('HDEL', places, gone)
   in_parts('HDEL', contents, large)
   return #gone
 end
 
--- The same for all messages from one sequence to another, a part at a time.
+-- The same for all messages from one sequence to another.
 local function remove_between(stream, first, last, is_doomed)
-  local count = 0
+  local key, count = messages_of(stream), 0
   while true do
-    local part = redis.call('ZRANGEBYSCORE', order_of(stream), first, last, 'LIMIT', 0, 500)
+    local part = redis.call('ZRANGEBYSCORE', key, first, last, 'WITHSCORES', 'LIMIT', 0, 500)
     count = count + remove(stream, part, is_doomed)
-    if #part < 500 then return count end
-    first = '(' .. sequence_of(part[500])
+    if #part < 1000 then return count end
+    first = '(' .. part[1000]
   end
 end
+
+local function any() return true end
 
 -- Note in the session's hash how many messages a stream holds now, and when the last one was made.
 local function note_end(stream, count)
   redis.call('HSET', session, 'n:' .. stream, count)
   if stream == 'main' then
-    local newest = redis.call('ZREVRANGE', order_of(stream), 0, 0)[1]
+    local newest = redis.call('ZREVRANGE', messages_of(stream), 0, 0)[1]
     redis.call('HSET', session, 'last', newest and created_of(newest) or '')
   end
 end

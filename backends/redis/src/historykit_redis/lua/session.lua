@@ -1,13 +1,11 @@
--- What the scripts on one session share. KEYS: the session's hash, its ids and large contents, and
--- of one stream the order, the turns and what is large. Other streams are named alike, so that all
--- keys of a session are in one slot.
+-- What the scripts on one session share. KEYS: the session's hash, the places of its messages, its
+-- large contents, and of one stream the messages and the large ones among them. Other streams are
+-- named alike, so that all keys of a session are in one slot.
 
-local session, ids, contents = KEYS[1], KEYS[2], KEYS[3]
+local session, places, contents = KEYS[1], KEYS[2], KEYS[3]
 local base = string.sub(session, 1, -2)
 
-local function order_of(stream) return base .. 'o:' .. stream end
-
-local function turns_of(stream) return base .. 't:' .. stream end
+local function messages_of(stream) return base .. 'm:' .. stream end
 
 local function large_of(stream) return base .. 'w:' .. stream end
 

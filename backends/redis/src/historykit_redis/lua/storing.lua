@@ -1,25 +1,19 @@
--- Store messages with sequences from `first` on. ARGV at each of `positions`: id, message, content.
-local function put(stream, first, positions)
-  local places, order, turns = {}, {}, {}
+-- Store messages with sequences from `first` on, each with its id before it in ARGV and its content
+-- behind it, if that is large. `turn` is where the turn under way starts; returns it as it is then.
+local function put(stream, first, positions, turn)
+  local new_places, messages = {}, {}
   for n, i in ipairs(positions) do
-    local sequence = first + n - 1
-    local number, message = packed(sequence), ARGV[i + 1]
-    local flags = string.byte(message, 33)
-    if has(flags, IS_LARGE) then
-      redis.call('HSET', contents, sequence, ARGV[i + 2])
-      redis.call('ZADD', large_of(stream), sequence, number .. struct.pack('>I4', #ARGV[i + 2]))
-      message = number .. message
-    else
-      message = number .. message .. ARGV[i + 2]
+    local sequence, message, content = first + n - 1, ARGV[i + 1], ARGV[i + 2]
+    if has(flags_of(message), TURN_START) then turn = sequence end
+    if content ~= '' then
+      redis.call('HSET', contents, sequence, content)
+      redis.call('ZADD', large_of(stream), sequence, struct.pack('>I8I4', sequence, #content))
     end
-    places[2 * n - 1], places[2 * n] = ARGV[i], number .. stream
-    order[2 * n - 1], order[2 * n] = sequence, message
-    if has(flags, TURN_START) then
-      turns[#turns + 1] = sequence
-      turns[#turns + 1] = sequence
-    end
+    new_places[2 * n - 1] = ARGV[i]
+    new_places[2 * n] = struct.pack('>I8I8', sequence, turn) .. stream
+    messages[2 * n - 1], messages[2 * n] = sequence, message
   end
-  in_parts('HSET', ids, places)
-  in_parts('ZADD', order_of(stream), order)
-  in_parts('ZADD', turns_of(stream), turns)
+  in_parts('HSET', places, new_places)
+  in_parts('ZADD', messages_of(stream), messages)
+  return turn
 end
