@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
 from importlib.metadata import entry_points
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import pytest
 import pytest_asyncio
@@ -39,10 +39,14 @@ from historykit.testing.suite.runs import RunTests
 from historykit.testing.suite.sessions import SessionTests
 from historykit.testing.suite.values import ValueTests
 
-__all__ = ["Conformance", "HistoryConformance"]
+__all__ = ["STORE_NAMES", "Conformance", "HistoryConformance", "StoreConformance"]
 
 
-def _members(suite: type, without: set[str]) -> dict[str, object]:
+STORE_NAMES: Final = frozenset({"backend", "spec", "config", "backend_config"})
+"""What the author of a backend may set in a class of the suite."""
+
+
+def _members(suite: type, without: Collection[str]) -> dict[str, object]:
     """Return what the suite defines, and a class derived from it may not define anew."""
     members: dict[str, object] = {}
     for parent in reversed(suite.__mro__[:-1]):
@@ -103,39 +107,8 @@ class Conformance:
         return {"subject": cls.__qualname__}
 
 
-class HistoryConformance(
-    # pytest runs the tests of the last base first
-    ModelTests,
-    ConversationTests,
-    RunTests,
-    CatalogueTests,
-    ResilienceTests,
-    ConcurrencyTests,
-    RetentionTests,
-    EditingTests,
-    DeletionTests,
-    SessionTests,
-    IdempotencyTests,
-    PagingTests,
-    ValueTests,
-    IsolationTests,
-    OrderingTests,
-    LifecycleTests,
-    RefusalTests,
-    ContractTests,
-    Conformance,
-    open_names={"backend", "spec", "config", "backend_config", "outage"},
-):
-    """The suite for a store: derive a class and say which backend, and how it is configured.
-
-    `backend` is the name of one that is installed or registered; any other has its `spec`.
-    `config` holds its settings. Where they need fixtures, override the fixture `backend_config`,
-    which returns a mapping, or the config object itself. Two stores made of one configuration are
-    expected to share their data where the backend claims it.
-
-    `outage` may be overridden too: a fixture that returns an `Outage`. Without it, an outage is
-    simulated by operations of the store that fail with `ConnectionError`.
-    """
+class StoreConformance(Conformance, open_names=STORE_NAMES):
+    """What the suites for a store have in common: the backend, and a store for each test."""
 
     backend: ClassVar[str] = ""
     spec: ClassVar[BackendSpec | None] = None
@@ -173,11 +146,6 @@ class HistoryConformance(
         return self.config
 
     @pytest.fixture
-    def outage(self) -> Outage:
-        """What makes the server unreachable. Override it to do so for real."""
-        return simulated_outage
-
-    @pytest.fixture
     def subject(self, request: pytest.FixtureRequest, backend_config: object) -> StoreSubject:
         """The backend under test, with a namespace and a clock for one test."""
         subject = StoreSubject(type(self).backend_spec(), backend_config)
@@ -199,6 +167,46 @@ class HistoryConformance(
                     suite._unavailable = f"the store cannot be reached: {error}"
                 raise
             yield store
+
+
+class HistoryConformance(
+    # pytest runs the tests of the last base first
+    ModelTests,
+    ConversationTests,
+    RunTests,
+    CatalogueTests,
+    ResilienceTests,
+    ConcurrencyTests,
+    RetentionTests,
+    EditingTests,
+    DeletionTests,
+    SessionTests,
+    IdempotencyTests,
+    PagingTests,
+    ValueTests,
+    IsolationTests,
+    OrderingTests,
+    LifecycleTests,
+    RefusalTests,
+    ContractTests,
+    StoreConformance,
+    open_names=STORE_NAMES | {"outage"},
+):
+    """The suite for a store: derive a class and say which backend, and how it is configured.
+
+    `backend` is the name of one that is installed or registered; any other has its `spec`.
+    `config` holds its settings. Where they need fixtures, override the fixture `backend_config`,
+    which returns a mapping, or the config object itself. Two stores made of one configuration are
+    expected to share their data where the backend claims it.
+
+    `outage` may be overridden too: a fixture that returns an `Outage`. Without it, an outage is
+    simulated by operations of the store that fail with `ConnectionError`.
+    """
+
+    @pytest.fixture
+    def outage(self) -> Outage:
+        """What makes the server unreachable. Override it to do so for real."""
+        return simulated_outage
 
 
 def _distribution(backend: str) -> str | None:
