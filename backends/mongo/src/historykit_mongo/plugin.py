@@ -11,7 +11,7 @@ from historykit.plugins import BackendSpec, hookimpl
 def refuse() -> NoReturn:
     """Raise `BackendError`, in the place of a store."""
     raise BackendError(
-        "the MongoDB backend is not part of this release yet; use 'sqlite' or 'memory'",
+        "the MongoDB backend is not part of this release yet; use another one",
         backend="mongo",
     )
 
