@@ -7,7 +7,8 @@ The author of a backend writes three lines, and pytest does the rest::
     class TestAcme(HistoryConformance):
         backend, config = "acme", {"url": "acme://localhost:9000"}
 
-`ProviderConformance` is the smaller suite for a bare `BaseHistoryProvider`. Both need the extra
+`NetworkConformance` is the suite for what a store makes of a network between it and its server,
+`ProviderConformance` the smaller suite for a bare `BaseHistoryProvider`. All need the extra
 ``historykit[conformance]``. Without a test module, ``historykit conformance acme`` does the
 same."""
 
@@ -20,12 +21,14 @@ import pytest
 
 if TYPE_CHECKING:
     from historykit.testing.conformance import HistoryConformance
+    from historykit.testing.network_conformance import NetworkConformance
     from historykit.testing.provider_conformance import ProviderConformance
 
-__all__ = ["HistoryConformance", "ProviderConformance"]
+__all__ = ["HistoryConformance", "NetworkConformance", "ProviderConformance"]
 
 _MODULES = {
     "HistoryConformance": "historykit.testing.conformance",
+    "NetworkConformance": "historykit.testing.network_conformance",
     "ProviderConformance": "historykit.testing.provider_conformance",
 }
 

@@ -16,7 +16,7 @@ from historykit.testing.drafts import draft, drafts, numbered, texts
 from historykit.testing.rules import requires, since
 from historykit.testing.subject import StoreSubject, read_all
 
-__all__ = ["ConcurrencyTests"]
+__all__ = ["ConcurrencyTests", "whole_batches"]
 
 
 class ConcurrencyTests:
@@ -192,7 +192,7 @@ class ConcurrencyTests:
                 done = writing.done()
                 rows = await read_all(witness, key)
                 assert rows[: len(seen)] == seen
-                _batches(rows)
+                whole_batches(rows)
                 seen = rows
                 await asyncio.sleep(0)
         assert len(seen) == 75
@@ -213,7 +213,7 @@ class ConcurrencyTests:
             await asyncio.wait([task])
         await store.append(key, drafts("last 0", 3))
         rows = await subject.messages(store, key)
-        found = _batches(rows)
+        found = whole_batches(rows)
         assert (found[0], found[-1]) == ("first 0", "last 0")
         assert len(set(found)) == len(found)
 
@@ -255,7 +255,7 @@ async def _append(store: HistoryStore, key: SessionKey, writer: str, *, batches:
         await store.append(key, drafts(f"{writer} {number}", 3))
 
 
-def _batches(rows: Sequence[StoredMessage]) -> list[str]:
+def whole_batches(rows: Sequence[StoredMessage]) -> list[str]:
     """Return the names of the batches that the messages are of, which have to be whole."""
     found = texts(rows)
     names = [text.rpartition(" ")[0] for text in found[::3]]
@@ -267,7 +267,7 @@ def _batches(rows: Sequence[StoredMessage]) -> list[str]:
 
 def _assert_whole(rows: Sequence[StoredMessage], writers: Sequence[str], *, batches: int) -> None:
     """Check that all batches of all writers are there, whole, those of one writer in order."""
-    names = _batches(rows)
+    names = whole_batches(rows)
     assert Counter(names) == Counter(name for w in writers for name in numbered(w, batches))
     for writer in writers:
         own = [name for name in names if name.partition(" ")[0] == writer]

@@ -1,0 +1,272 @@
+"""What lies between a store and its server: it breaks, stalls, is slow, and costs round trips."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import pytest
+
+from historykit.errors import StorageError
+from historykit.messages import Message
+from historykit.records import PAGE_MESSAGES, AppendReceipt, SessionKey, Slice, Window
+from historykit.store import HistoryStore
+from historykit.testing.drafts import draft, drafts, numbered, texts
+from historykit.testing.proxy import TcpProxy, Traffic
+from historykit.testing.rules import since
+from historykit.testing.subject import StoreSubject, read_all
+from historykit.testing.suite.concurrency import whole_batches
+
+__all__ = ["NetworkTests"]
+
+DELAY: Final = 0.001
+"""Seconds that bytes are under way on a slow network, in each direction."""
+
+PATIENCE: Final = 20
+"""After so many seconds a store is held to be stuck."""
+
+
+class NetworkTests:
+    """`far` is a store whose server is behind the proxy, `store` one that reaches it directly."""
+
+    @since("0.1")
+    async def test_save_is_one_round_trip(
+        self, subject: StoreSubject, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """An append takes one round trip, whether there is a session yet or not."""
+        await _warm_up(far, subject.key("warm"))
+        for session_id in ("s1", "s1", "s1", "s2", "s3"):
+            key = subject.key(session_id)
+            assert (await _cost(proxy, far.append(key, drafts("m", 3)))).trips == 1
+
+    @since("0.1")
+    async def test_load_is_one_round_trip_for_each_page(
+        self, subject: StoreSubject, store: HistoryStore, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """A read takes one round trip for each page, with its limit or without one."""
+        await _warm_up(far, subject.key("warm"))
+        key = subject.key()
+        await store.append(key, drafts("m", 2 * PAGE_MESSAGES + 100))
+        assert (await _cost(proxy, read_all(far, key))).trips == 3
+        for window in (Window(limit=20), Window(limit=20, before=50), Window(after=1000)):
+            assert (await _cost(proxy, far.read(key, window))).trips == 1
+
+    @since("0.1")
+    async def test_history_is_loaded_in_one_round_trip_for_each_page(
+        self, subject: StoreSubject, store: HistoryStore, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """A provider loads a history with no more round trips than it has pages, and saves a turn
+        in one."""
+        await _warm_up(far, subject.key("warm"))
+        key = subject.key()
+        provider = subject.history(far).provider()
+        saved = [Message("user", text=text) for text in numbered("m", PAGE_MESSAGES + 100)]
+        await subject.history(store).provider().save_messages(key.session_id, saved)
+        assert (await _cost(proxy, provider.get_messages(key.session_id))).trips == 2
+        turn = [Message("user", text="yes"), Message("assistant", text="yes")]
+        assert (await _cost(proxy, provider.save_messages(key.session_id, turn))).trips == 1
+
+    @since("0.1")
+    async def test_save_costs_the_same_on_a_long_session(
+        self, subject: StoreSubject, store: HistoryStore, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """An append moves no more bytes where there are 3,000 messages than where there are 10."""
+        await _warm_up(far, subject.key("warm"))
+        costs = []
+        for length in (10, 3000):
+            key = subject.key(f"length {length:5}")
+            await store.append(key, [draft("x" * 200) for _ in range(length)])
+            await far.append(key, [draft("x" * 200)])
+            costs.append(await _cost(proxy, far.append(key, [draft("x" * 200)])))
+        short, long = costs
+        assert short.sent + short.received > 200
+        assert long.trips == short.trips
+        assert long.sent + long.received < 1.2 * (short.sent + short.received) + 64
+
+    @since("0.1")
+    async def test_broken_connections_are_replaced(
+        self, subject: StoreSubject, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """After all idle connections were broken the next calls work, reads and writes alike."""
+        key = subject.key()
+        await _warm_up(far, key)
+        calls: list[Callable[[], Awaitable[object]]] = [
+            lambda: far.append(key, [draft("m 0")]),
+            lambda: far.read(key),
+            lambda: far.read_session(key),
+        ]
+        for call in calls:
+            await asyncio.gather(*(far.read(key) for _ in range(3)))
+            proxy.cut()
+            await asyncio.sleep(0.02)
+            async with asyncio.timeout(PATIENCE):
+                await call()
+        assert (await subject.texts(far, key)).count("m 0") == 1
+
+    @since("0.1")
+    async def test_save_that_is_cut_off_is_whole_or_absent(
+        self, subject: StoreSubject, store: HistoryStore, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """Saves during which the connection breaks, each a moment later than the one before, are
+        there whole or not at all: those that were acknowledged, once. Then the store works."""
+        key = subject.key()
+        await far.append(key, drafts("first 0", 3))
+        proxy.delay = DELAY
+        acknowledged = {"first 0", "last 0"}
+        for moment in range(30):
+            saving = asyncio.create_task(far.append(key, drafts(f"w {moment}", 3)))
+            await asyncio.sleep(moment * DELAY / 10)
+            proxy.cut()
+            if await _succeeds(saving):
+                acknowledged.add(f"w {moment}")
+        await far.append(key, drafts("last 0", 3))
+        found = whole_batches(await read_all(store, key))
+        assert len(set(found)) == len(found)
+        assert acknowledged <= set(found)
+
+    @since("0.1")
+    async def test_save_whose_answer_is_lost_is_stored_once(
+        self, subject: StoreSubject, store: HistoryStore, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """A save that the server has done, while its answer never arrives, is there once, also
+        after the caller has sent it again."""
+        key, batch = subject.key(), drafts("m", 3)
+        await _warm_up(far, subject.key("warm"))
+        async with proxy.stalled(requests=False):
+            saving = asyncio.create_task(far.append(key, batch))
+            await _stored(store, key)
+            proxy.cut()
+        await _succeeds(saving)
+        assert (await far.append(key, batch)).stored == 0
+        assert texts(await read_all(store, key)) == numbered("m", 3)
+
+    @since("0.1")
+    async def test_save_waits_out_a_stall(
+        self, subject: StoreSubject, store: HistoryStore, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """A save is stored once where the network stands still for a while, whether the store waits
+        or sends it again."""
+        key, batch = subject.key(), drafts("m", 3)
+        await _warm_up(far, subject.key("warm"))
+        async with proxy.stalled():
+            saving = asyncio.create_task(far.append(key, batch))
+            await asyncio.sleep(1.5)
+        await _succeeds(saving)
+        await far.append(key, batch)
+        assert texts(await read_all(store, key)) == numbered("m", 3)
+
+    @since("0.1")
+    async def test_outage_in_the_middle_of_saves(
+        self, subject: StoreSubject, store: HistoryStore, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """While the server is away saves and loads are errors, and nothing else; afterwards the
+        store works, and what was under way is there whole or not at all."""
+        key = subject.key()
+        await far.append(key, drafts("first 0", 3))
+        proxy.delay = DELAY
+        saves = [asyncio.create_task(far.append(key, drafts(f"w {n}", 3))) for n in range(8)]
+        await asyncio.sleep(2 * DELAY)
+        async with proxy.down():
+            async with asyncio.timeout(PATIENCE):
+                with pytest.raises(StorageError):
+                    await far.append(key, drafts("lost 0", 3))
+                with pytest.raises(StorageError):
+                    await far.read(key)
+                done = [await _succeeds(save) for save in saves]
+        await far.append(key, drafts("last 0", 3))
+        found = whole_batches(await read_all(store, key))
+        assert len(set(found)) == len(found)
+        assert {"first 0", "last 0"} <= set(found)
+        assert {f"w {n}" for n, is_done in enumerate(done) if is_done} <= set(found)
+
+    @since("0.1")
+    async def test_cancelled_calls_on_a_slow_network(
+        self, subject: StoreSubject, store: HistoryStore, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """Of 500 saves and reads that are cancelled at random points each save is there whole or
+        not at all, and each read that ended got its own session."""
+        keys = [subject.key(f"s{n}") for n in range(10)]
+        for key in keys:
+            await far.append(key, drafts(f"{key.session_id} first", 3))
+        proxy.delay = DELAY
+        calls = _Calls(far, keys)
+        async with asyncio.timeout(2 * PATIENCE):
+            await asyncio.gather(*(calls.make(number, 50) for number in range(10)))
+        assert calls.cancelled > 50
+        for key in keys:
+            assert whole_batches((await far.read(key)).messages)
+            found = whole_batches(await read_all(store, key))
+            assert len(set(found)) == len(found)
+            assert {name.partition(" ")[0] for name in found} == {key.session_id}
+            assert calls.acknowledged[key] <= set(found)
+
+
+class _Calls:
+    """Saves and reads that are cancelled at random points; the same ones each time."""
+
+    def __init__(self, store: HistoryStore, keys: list[SessionKey]) -> None:
+        self.cancelled = 0
+        self.acknowledged: dict[SessionKey, set[str]] = {key: set() for key in keys}
+        self._store = store
+        self._random = random.Random(500)
+
+    async def make(self, caller: int, count: int) -> None:
+        """Make calls one after the other."""
+        for number in range(count):
+            key = self._random.choice(list(self.acknowledged))
+            name = f"{key.session_id} {caller}.{number}"
+            if self._random.random() < 0.5:
+                if await self._cancelled(self._store.append(key, drafts(name, 3))) is not None:
+                    self.acknowledged[key].add(name)
+            elif (page := await self._cancelled(self._store.read(key))) is not None:
+                assert isinstance(page, Slice)
+                owners = {text.partition(" ")[0] for text in whole_batches(page.messages)}
+                assert owners == {key.session_id}, "a read got somebody else's messages"
+
+    async def _cancelled(self, call: Awaitable[AppendReceipt | Slice]) -> object:
+        """Return what the call returns, None where it was cancelled before."""
+        task = asyncio.ensure_future(call)
+        await asyncio.sleep(self._random.uniform(0, 8 * DELAY))
+        task.cancel()
+        try:
+            return await task
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            return None
+
+
+async def _warm_up(store: HistoryStore, key: SessionKey) -> None:
+    """Let the store connect and prepare what it prepares once."""
+    for _ in range(3):
+        await store.append(key, [draft("warm")])
+        await store.read(key)
+
+
+async def _cost(proxy: TcpProxy, call: Awaitable[object]) -> Traffic:
+    """Return the traffic that a call makes."""
+    before = proxy.traffic
+    proxy.traffic = Traffic()
+    try:
+        await call
+        return proxy.traffic
+    finally:
+        proxy.traffic = before
+
+
+async def _stored(store: HistoryStore, key: SessionKey) -> None:
+    """Wait until a session has messages."""
+    async with asyncio.timeout(PATIENCE):
+        while not (await store.read(key)).messages:  # noqa: ASYNC110  - nobody here is told
+            await asyncio.sleep(0.01)
+
+
+async def _succeeds(saving: asyncio.Task[AppendReceipt]) -> bool:
+    """Return whether a save succeeds, and not fails as it may."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await saving
+    except StorageError:
+        return False
+    return True
