@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
+from hiredis import pack_command
 from redis.client import NEVER_DECODE
 from redis.exceptions import ResponseError
 
 __all__ = ["Command", "Exchange", "PoolExchange", "RoutedExchange", "Turns"]
 
-Command = Sequence[bytes | str | int]
+Command = tuple[bytes | str | int, ...]
+
+# It is several times as fast as a connection's own method.
+_packed: Final = cast(Callable[[Command], bytes], pack_command)
 
 _BYTES: Final[dict[str, Any]] = {NEVER_DECODE: True}
 """Leaves answers as they are, whatever the client's ``decode_responses``."""
@@ -71,7 +75,7 @@ async def _exchanged(connection: Any, commands: Sequence[Command]) -> list[Any]:
     """Return the answers to commands. What keeps one from coming drops the connection."""
     if not connection.is_connected:
         await connection.connect()
-    await connection.send_packed_command(connection.pack_commands(commands))
+    await connection.send_packed_command(b"".join(map(_packed, commands)))
     answers: list[Any] = []
     for _ in commands:
         try:

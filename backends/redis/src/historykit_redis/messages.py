@@ -30,9 +30,8 @@ from historykit.records import (
     Window,
 )
 from historykit_redis import catalogue, scripts
-from historykit_redis.keys import pack_time, pack_values
+from historykit_redis.keys import pack_time
 from historykit_redis.packing import (
-    flat,
     pack_messages,
     pack_number,
     pack_patch,
@@ -82,9 +81,8 @@ async def _append(server: Server, request: AppendRequest, *, may_create: bool) -
         pack_number(request.now),
         b"".join(b"%d" % draft.external for draft in request.drafts),
         b"%d" % may_create,
-        session[b"mem"],
-        session[b"inc"],
-        pack_values([*server.index(key), *flat(session)]),
+        *session.values(),
+        *server.index(key),
         *pack_messages(request.drafts),
         stream=stream,
     )

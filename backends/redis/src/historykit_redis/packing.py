@@ -148,21 +148,16 @@ def _change(value: bytes | Unchanged | None) -> bytes:
 def pack_session(
     key: SessionKey, draft: SessionDraft, incarnation: str, now: int
 ) -> dict[bytes, bytes]:
-    """Return the fields of a new session."""
+    """Return the fields of a new session, those that differ, in the order of creation.lua."""
     created_at = now if draft.created_at is None else draft.created_at
     return {
         b"inc": incarnation.encode(),
         b"agent": draft.agent_id.encode(),
         b"status": draft.status.encode(),
-        b"mem": b"%d" % draft.memory_enabled,
-        b"labels": _pack_labels(draft.labels),
+        b"mem": b"1" if draft.memory_enabled else b"0",
+        b"labels": _pack_labels(draft.labels) if draft.labels else b"",
         b"body": draft.body,
         b"place": place_of(SessionPosition(created_at, key.session_id, key.user_id)),
-        b"touched": b"%d" % now,
-        b"ver": b"0",
-        b"rev": b"0",
-        b"edits": b"0",
-        b"seq": b"1",
     }
 
 

@@ -22,7 +22,6 @@ from historykit.records import (
     SessionRecord,
 )
 from historykit_redis import catalogue, scripts
-from historykit_redis.keys import pack_values
 from historykit_redis.packing import (
     flat,
     pack_changes,
@@ -58,7 +57,6 @@ async def _create(
     now: int,
 ) -> SessionRecord:
     fields = pack_session(key, draft, incarnation, now)
-    index = server.index(key)
     await catalogue.announce(server, key, fields)
     answer = await server.run(
         scripts.CREATE_SESSION,
@@ -66,9 +64,8 @@ async def _create(
         new_operation(),
         pack_number(now),
         if_exists.encode(),
-        fields[b"inc"],
-        *index,
-        pack_values([*index, *flat(fields)]),
+        *fields.values(),
+        *server.index(key),
         *flat(pack_changes(draft.as_patch())),
     )
     states = [unpack_fields(state) for state in answer[1:]]

@@ -1,11 +1,10 @@
 -- Append messages to a stream. The rules are those of historykit.planning.plan_append.
 -- ARGV: stream, incarnation, expected version, messages to retain, now, a digit for each message (1
--- if its id is external), whether a session may be made, its memory flag, its incarnation, what
--- `create` takes; then of each message id, text, and content if it is large.
+-- if its id is external), whether a session may be made, the 9 that `create` takes; then of each
+-- message id, text, and content if it is large.
 
 local stream, named, expected, retain, now, externals, may_create = unpack(ARGV, 1, 7)
-local new_memory, new_incarnation, new_session = unpack(ARGV, 8, 10)
-local FIRST = 11
+local NEW_SESSION, FIRST = 8, 17
 
 local head = redis.call('HMGET', session,
   'inc', 'ver', 'seq', 'mem', 'n:' .. stream, 't:' .. stream)
@@ -57,13 +56,13 @@ end
 
 if named ~= '' and named ~= incarnation then return refuse() end
 local fresh = {}
-if (memory or new_memory) == '1' then fresh = choose() end
+if (memory or ARGV[NEW_SESSION + 3]) == '1' then fresh = choose() end
 if not fresh then return refuse() end
 if (#fresh > 0 or not next(known)) and expected ~= '' and tonumber(expected) ~= version then
   return refuse()
 end
 
-if not incarnation then create(new_session) end
+if not incarnation then create(NEW_SESSION, now) end
 if #fresh > 0 then
   if count == 0 then redis.call('UNLINK', KEYS[4], KEYS[5]) end
   version, count = version + 1, count + #fresh
@@ -86,4 +85,4 @@ for i = FIRST, #ARGV, 3 do
   end
   sequences[#sequences + 1] = sequence
 end
-return {'ok', incarnation or new_incarnation, version, #fresh, incarnation and 0 or 1, sequences}
+return {'ok', incarnation or ARGV[NEW_SESSION], version, #fresh, incarnation and 0 or 1, sequences}
