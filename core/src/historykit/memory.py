@@ -9,13 +9,13 @@ from historykit.errors import HistoryKitError, StorageError
 from historykit.memory_sessions import MemorySession, matches
 from historykit.planning import (
     check_revision,
-    check_version,
     cut_page,
     message_not_found,
     plan_append,
     plan_claim,
     plan_release,
     plan_renewal,
+    plan_replace,
     session_exists,
     session_not_found,
 )
@@ -149,18 +149,13 @@ class MemoryStore(HistoryStore):
 
     async def _replace(self, request: ReplaceRequest) -> AppendReceipt:
         session = self._session(request.key)
-        check_version(request.key, request.expected_version, session.record.version)
-        session.remove(request.stream, session.stream(request.stream).messages)
-        first = session.next_sequence
+        replaced = session.stream(request.stream).messages
+        elsewhere = session.known(request.drafts).keys() - {row.id for row in replaced}
+        receipt = plan_replace(request, session.head, elsewhere)
+        session.remove(request.stream, replaced)
         session.insert(request.stream, request.drafts)
         session.touch(request.now, edited=True)
-        return AppendReceipt(
-            incarnation=session.record.incarnation,
-            version=session.record.version,
-            ids=tuple(draft.id for draft in request.drafts),
-            sequences=tuple(range(first, session.next_sequence)),
-            stored=len(request.drafts),
-        )
+        return receipt
 
     async def _create_session(
         self, key: SessionKey, draft: SessionDraft, if_exists: IfExists, incarnation: str, now: int

@@ -6,7 +6,7 @@ down."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +25,7 @@ from historykit.records import (
     AppendRequest,
     MessageDraft,
     MessagePatch,
+    ReplaceRequest,
     RunLease,
     SessionHead,
     SessionKey,
@@ -45,6 +46,7 @@ __all__ = [
     "plan_claim",
     "plan_release",
     "plan_renewal",
+    "plan_replace",
     "plan_update",
     "retention_cut",
     "role_mismatch",
@@ -117,6 +119,30 @@ def _new_drafts(request: AppendRequest, known: Known) -> tuple[MessageDraft, ...
         draft
         for draft in request.drafts
         if draft.id not in known and not (repeated and not draft.external)
+    )
+
+
+def plan_replace(
+    request: ReplaceRequest, head: SessionHead, elsewhere: Collection[str]
+) -> AppendReceipt:
+    """Return the receipt of a replacement whose drafts go from the head's next sequence on.
+
+    `elsewhere` are the ids among the drafts that other streams of the session hold. Raises
+    `VersionConflictError` where the session moved on, `ConflictError` for an id of another stream.
+    """
+    check_version(request.key, request.expected_version, head.version)
+    if elsewhere:
+        raise ConflictError(
+            f"message id {next(iter(elsewhere))} is in another stream of session "
+            f"{request.key.session_id!r}; give the message another id"
+        )
+    count = len(request.drafts)
+    return AppendReceipt(
+        incarnation=head.incarnation,
+        version=head.version + 1,
+        ids=tuple(draft.id for draft in request.drafts),
+        sequences=tuple(range(head.next_sequence, head.next_sequence + count)),
+        stored=count,
     )
 
 

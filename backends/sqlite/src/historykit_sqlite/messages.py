@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from historykit.planning import (
     INSTRUCTION_ROLES,
-    check_version,
     cut_page,
     message_not_found,
     plan_append,
+    plan_replace,
     plan_update,
     retention_cut,
     session_not_found,
@@ -168,20 +168,14 @@ def delete_messages(
 def replace(db: sqlite3.Connection, request: ReplaceRequest) -> AppendReceipt:
     """Put other messages in the place of all those of a stream."""
     head = _existing(db, request.key)
-    check_version(request.key, request.expected_version, head.version)
     db.execute(DELETE_RANGE, (head.row, request.stream, 0, LARGEST))
+    elsewhere = _known(db, head, request.drafts).keys()
+    receipt = plan_replace(request, head.planned(), elsewhere)
     head.live[request.stream] = 0
-    first = head.next_sequence
     _insert(db, head, request.stream, request.drafts)
     _note_newest(db, head)
     write_head(db, head, now=request.now, edited=True)
-    return AppendReceipt(
-        incarnation=head.incarnation,
-        version=head.version,
-        ids=tuple(draft.id for draft in request.drafts),
-        sequences=tuple(range(first, head.next_sequence)),
-        stored=len(request.drafts),
-    )
+    return receipt
 
 
 def _existing(db: sqlite3.Connection, key: SessionKey) -> Head:

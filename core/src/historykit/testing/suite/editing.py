@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from historykit.capabilities import Capability
-from historykit.errors import InvalidRequestError, NotFoundError, VersionConflictError
+from historykit.errors import (
+    ConflictError,
+    InvalidRequestError,
+    NotFoundError,
+    VersionConflictError,
+)
 from historykit.records import (
     AppendReceipt,
     MessageDraft,
@@ -296,6 +301,24 @@ class EditingTests:
         record = await store.read_session(key)
         assert (record.incarnation, record.message_count) == (life, 0)
         assert record.last_message_at is None
+
+    @since("0.1")
+    @EDIT
+    async def test_replacement_takes_no_message_of_another_stream(
+        self, subject: StoreSubject, store: HistoryStore
+    ) -> None:
+        """A replacement with the id of a message of another stream is refused, and changes
+        nothing; one with ids of the stream itself is not."""
+        key = subject.key()
+        mine, other = draft("a"), draft("b")
+        await store.append(key, [mine])
+        await store.append(key, [other], stream="audit")
+        with pytest.raises(ConflictError):
+            await store.replace(key, [other], expected_version=2)
+        assert await subject.texts(store, key) == ["a"]
+        receipt = await store.replace(key, [mine], expected_version=2)
+        assert receipt.ids == (mine.id,)
+        assert await subject.texts(store, key) == ["a"]
 
     @since("0.1")
     @EDIT
