@@ -4,6 +4,7 @@ import pytest
 
 from historykit import (
     ConflictError,
+    InvalidRequestError,
     RunInProgressError,
     SessionDeletedError,
     VersionConflictError,
@@ -15,9 +16,19 @@ from historykit.planning import (
     plan_claim,
     plan_release,
     plan_renewal,
+    plan_replace,
+    plan_update,
     retention_cut,
 )
-from historykit.records import PAGE_BYTES, RunLease, SessionDraft, StoredMessage, Window
+from historykit.records import (
+    PAGE_BYTES,
+    MessagePatch,
+    ReplaceRequest,
+    RunLease,
+    SessionDraft,
+    StoredMessage,
+    Window,
+)
 from tests.core.stored import KEY, draft, head, request
 
 
@@ -222,3 +233,36 @@ def test_only_the_holder_releases():
     assert plan_release(MINE, "mine")
     assert not plan_release(MINE, "other")
     assert not plan_release(None, "mine")
+
+
+def replacement(*drafts, expected_version=1):
+    return ReplaceRequest(
+        key=KEY, stream="main", drafts=drafts, expected_version=expected_version, now=0
+    )
+
+
+def test_a_replacement_goes_on_with_the_sequence():
+    """The receipt of a replacement has the next sequences and the next version."""
+    receipt = plan_replace(replacement(draft("a"), draft("b")), head(), set())
+    assert (receipt.sequences, receipt.version, receipt.stored) == ((3, 4), 2, 2)
+    assert (receipt.ids, receipt.incarnation) == (("a", "b"), "old")
+
+
+def test_a_replacement_is_of_one_version_and_one_stream():
+    """A replacement at another version, or with an id of another stream, is a conflict."""
+    with pytest.raises(VersionConflictError):
+        plan_replace(replacement(draft("a"), expected_version=0), head(), set())
+    with pytest.raises(ConflictError, match="another stream"):
+        plan_replace(replacement(draft("a")), head(), {"a"})
+
+
+def test_an_update_changes_what_the_patch_names():
+    """A patch changes the fields it names, and the revision."""
+    (row,) = rows(1)
+    assert plan_update(row, MessagePatch()) == row._replace(revision=1)
+    patch = MessagePatch(body=b"n", digest=b"d", reaction="LIKE", extra=b"e", required_role="user")
+    assert plan_update(row, patch) == row._replace(
+        body=b"n", reaction="LIKE", extra=b"e", revision=1
+    )
+    with pytest.raises(InvalidRequestError, match="Only assistant messages"):
+        plan_update(row, MessagePatch(required_role="assistant"))
