@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from historykit.codec import MessageCodec
 from historykit.errors import ConflictError, DecodeError, InvalidRequestError
@@ -59,9 +58,8 @@ async def load_history(
     _check_bound(limit, "limit")
     _check_bound(turns, "turns")
     for _ in range(ATTEMPTS):
-        skipped: list[DecodeError] = []
-        decode = partial(decode_messages, key=key, codec=codec, skipped=None if strict else skipped)
-        loaded = await _load_once(store, key, stream, limit, turns, decode)
+        skipped: list[DecodeError] | None = None if strict else []
+        loaded = await _load_once(store, key, codec, stream, limit, turns, skipped)
         if loaded is not None:
             break
     else:
@@ -73,7 +71,7 @@ async def load_history(
         messages=[message for part in reversed(parts) for message in part],
         incarnation=newest.incarnation,
         version=newest.version,
-        skipped=tuple(sorted(skipped, key=lambda error: error.sequence or 0)),
+        skipped=tuple(sorted(skipped or (), key=lambda error: error.sequence or 0)),
     )
 
 
@@ -114,10 +112,11 @@ def _unreadable(row: StoredMessage, key: SessionKey, error: Exception) -> Decode
 async def _load_once(
     store: HistoryStore,
     key: SessionKey,
+    codec: MessageCodec,
     stream: str,
     limit: int | None,
     turns: int | None,
-    decode: Callable[[Sequence[StoredMessage]], list[Message]],
+    skipped: list[DecodeError] | None,
 ) -> tuple[Slice, list[list[Message]]] | None:
     """Return the newest page and the messages of all, newest first; None if edits came between.
 
@@ -125,8 +124,8 @@ async def _load_once(
     loop too.
     """
     newest: Slice | None = None
-    parts: list[list[Message]] = []
     before: int | None = None
+    parts: list[list[Message]] = []
     while True:
         page = await store.read(
             key, Window(limit=_page_limit(limit, turns), before=before), stream=stream
@@ -135,14 +134,15 @@ async def _load_once(
         if (page.incarnation, page.epoch) != (newest.incarnation, newest.epoch):
             return None
         rows, opening = _wanted(page, turns)
-        parts.append(decode(rows))
         if limit is not None:
             limit -= len(page.messages)
         if turns is not None:
             turns -= sum(row.turn_start for row in rows)
-        if not page.more or limit == 0 or turns == 0:
-            if opening is not None:
-                parts.append(decode([opening]))
+        last = not page.more or limit == 0 or turns == 0
+        if last and opening is not None:
+            rows = (opening, *rows)
+        parts.append(decode_messages(rows, key, codec=codec, skipped=skipped))
+        if last:
             return newest, parts
         before = page.messages[0].sequence
         await asyncio.sleep(0)  # not every store waits for something when it reads

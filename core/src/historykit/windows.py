@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, dropwhile
+from itertools import dropwhile
 
 from historykit.messages import Message
 
@@ -22,8 +22,8 @@ def whole_groups(messages: Sequence[Message]) -> list[Message]:
     result yet stays: it may be waiting for approval.
     """
     kept = list(dropwhile(_is_bare_tool_message, messages))
-    contents = chain.from_iterable(message.contents for message in kept)
-    if not any(content.type.endswith(_ANSWERS) for content in contents):
+    types = {content.type for message in kept for content in message.contents}
+    if not any(type.endswith(_ANSWERS) for type in types):
         return kept
     while True:
         opened = {key for message in kept for key in _opens(message)}
