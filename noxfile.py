@@ -21,6 +21,15 @@ nox.options.reuse_venv = "yes"
 WORKSPACE = nox.project.load_toml("pyproject.toml")
 CORE = nox.project.load_toml("core/pyproject.toml")
 PYTHONS = nox.project.python_versions(CORE)
+SERVED = ["backends/mongo", "backends/postgres", "backends/redis"]
+SERVERS = {
+    "redis7": "backends/redis",
+    "redis8": "backends/redis",
+    "valkey": "backends/redis",
+    "postgres15": "backends/postgres",
+    "postgres18": "backends/postgres",
+    "mongo-standalone": "backends/mongo",
+}
 FOLDERS = ["core", *sorted(str(path.parent) for path in Path("backends").glob("*/pyproject.toml"))]
 
 
@@ -54,6 +63,21 @@ def coverage(session: nox.Session) -> None:
     session.run("coverage", "run", "-m", "pytest", *session.posargs)
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report")
+
+
+@nox.session
+@nox.parametrize("server", [*SERVERS], ids=[*SERVERS])
+def servers(session: nox.Session, server: str) -> None:
+    """The tests of a backend on another kind of server than the default one."""
+    install_workspace(session, "test")
+    session.run("pytest", "--backend", server, SERVERS[server], *session.posargs)
+
+
+@nox.session
+def containers(session: nox.Session) -> None:
+    """The tests of the backends on servers in containers. Needs a Docker daemon."""
+    install_workspace(session, "test", "docker")
+    session.run("pytest", "--containers", *SERVED, *session.posargs)
 
 
 @nox.session

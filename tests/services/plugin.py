@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from contextlib import ExitStack
 
 import pytest
@@ -132,6 +132,14 @@ class Servers:
 
 def _needs(item: pytest.Item) -> set[str]:
     return {NEEDS[name] for name in getattr(item, "fixturenames", ()) if name in NEEDS}
+
+
+@pytest.fixture(scope="session")
+def services(request: pytest.FixtureRequest) -> Mapping[str, Service]:
+    """The kinds of servers that are selected, by backend, for servers of a test's own."""
+    servers = request.config.pluginmanager.getplugin("historykit-servers")
+    assert isinstance(servers, Servers)
+    return servers.services
 
 
 @pytest.fixture(scope="session")
