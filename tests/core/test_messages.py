@@ -265,9 +265,10 @@ class TestFromDict:
     def test_a_decoded_dict_is_adopted(self) -> None:
         """The way without copies takes the dict itself, and makes its contents at once."""
         shape = Message("user", "hi").to_dict()
+        (item,) = shape["contents"]
         message = Message._from_decoded(shape)
         assert message._data is shape
-        assert message.contents[0]._data is shape["contents"][0]
+        assert message.contents[0]._data is item
         assert message.raw_representation is None
 
 

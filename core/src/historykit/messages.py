@@ -163,6 +163,7 @@ class Message:
             usual = False
         if not usual or "role" not in data or "text" in data:
             return cls.from_dict(data)
+        data["contents"] = None  # one list less for the garbage collector to look at
         message = object.__new__(cls)
         message._data = data
         message.contents = contents
