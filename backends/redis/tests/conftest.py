@@ -15,7 +15,7 @@ import redis
 from historykit.records import SessionKey
 from historykit_redis import RedisConfig, RedisStore
 from tests.services.plugin import Servers
-from tests.services.processes import HOST, free_port
+from tests.services.processes import HOST, free_port, wait_until
 from tests.services.redis import RedisServer, RedisService, connect
 
 Start = Callable[..., RedisServer]
@@ -83,6 +83,12 @@ def cluster_url(cluster: list[RedisServer]) -> str:
     return f"redis+cluster://{HOST}:{cluster[0].port}"
 
 
+def _require(found: object) -> None:
+    """Raise `LookupError` if nothing was found."""
+    if not found:
+        raise LookupError
+
+
 def _low_port() -> int:
     """Return a free port for a node, which listens on the one 10,000 above as well."""
     while (port := free_port()) >= 55_000:
@@ -117,6 +123,20 @@ class SentinelServer(RedisServer):
             *(self.folder / "sentinel.conf", "--sentinel"),
             *("--port", str(self.port), "--bind", HOST, "--unixsocket", str(self.path)),
         ]
+
+
+@pytest.fixture
+def behind_sentinel(start: Start) -> Iterator[tuple[RedisServer, RedisServer, str]]:
+    """A primary with a replica, and the URL of the sentinel that looks after them."""
+    primary = start()
+    replica = start("--replicaof", HOST, str(primary.port))
+    sentinel = start(kind=SentinelServer, primary=primary.port)
+    with connect(f"redis://{HOST}:{sentinel.port}") as client:
+        wait_until(lambda: _require(client.sentinel_slaves(SERVICE)), failed=lambda: None)
+    url = f"redis+sentinel://{HOST}:1,{HOST}:{sentinel.port}/{SERVICE}/0?health_check_interval=5"
+    yield primary, replica, url
+    for each in (sentinel, replica, primary):
+        each.close()
 
 
 @pytest.fixture

@@ -25,11 +25,10 @@ from historykit_redis import RedisConfig, RedisStore
 from tests.services.processes import HOST, free_port
 from tests.services.redis import RedisServer
 
-from .conftest import Start
-
 pytestmark = pytest.mark.asyncio
 
 Open = Callable[..., Awaitable[RedisStore]]
+Start = Callable[..., RedisServer]
 
 PASSWORD = "correct horse battery"
 DURABLE = {Guarantee.SHARED, Guarantee.SURVIVES_KILL, Guarantee.SURVIVES_POWER_LOSS}
