@@ -65,7 +65,7 @@ def coverage(session: nox.Session) -> None:
     session.run("coverage", "report")
 
 
-@nox.session
+@nox.session(default=False)
 @nox.parametrize("server", [*SERVERS], ids=[*SERVERS])
 def servers(session: nox.Session, server: str) -> None:
     """The tests of a backend on another kind of server than the default one."""
@@ -73,11 +73,18 @@ def servers(session: nox.Session, server: str) -> None:
     session.run("pytest", "--backend", server, SERVERS[server], *session.posargs)
 
 
-@nox.session
+@nox.session(default=False)
 def containers(session: nox.Session) -> None:
     """The tests of the backends on servers in containers. Needs a Docker daemon."""
     install_workspace(session, "test", "docker")
     session.run("pytest", "--containers", *SERVED, *session.posargs)
+
+
+@nox.session(default=False)
+def chaos(session: nox.Session) -> None:
+    """Servers and writers killed with -9 under load: what is missing, torn or doubled? Minutes."""
+    install_workspace(session, "test")
+    session.run("python", "-m", "tests.chaos", *session.posargs)
 
 
 @nox.session

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -20,6 +21,11 @@ __all__ = ["POSTGRES", "POSTGRES_15", "POSTGRES_18", "PostgresServer", "connect"
 
 OPTIONS = ("-c", "max_connections=200")
 """A store has ten connections, and a test has several stores."""
+
+
+ATTEMPTS = 50
+STILL_THERE = "is still in use"
+"""What a server says about the memory of one that was killed."""
 
 
 def connect(url: str) -> psycopg.Connection:
@@ -61,6 +67,21 @@ class PostgresServer(PrivateServer):
             *OPTIONS,
             *self.options,
         ]
+
+    def start(self) -> None:
+        """Start the server, and return when it answers.
+
+        After a kill that may take some attempts: its processes end a little later, one by one.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                return super().start()
+            except RuntimeError as error:
+                if STILL_THERE not in str(error):
+                    raise
+                self.stop()
+                time.sleep(0.1)
+        return super().start()
 
     def ask(self) -> None:
         """Select."""

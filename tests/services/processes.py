@@ -100,6 +100,11 @@ class PrivateServer(ABC):
         self.close()
 
     @property
+    def is_running(self) -> bool:
+        """Whether the server was started, and not ended since."""
+        return self._process is not None
+
+    @property
     def pid(self) -> int:
         """The id of the running process."""
         assert self._process is not None, "the server is not running"
