@@ -207,7 +207,7 @@ async def test_the_last_messages_cost_the_same_on_a_long_session(
     await store.append(key, conversation(50))
     short = await costs()
     await store.append(key, conversation(2500))
-    assert await costs() == short
+    assert grown(short, await costs()) == []
 
 
 async def test_a_search_costs_the_same_among_many_sessions(store: SQLiteStore) -> None:
@@ -230,7 +230,12 @@ async def test_a_search_costs_the_same_among_many_sessions(store: SQLiteStore) -
     await create(store, "bob", 25, agent_id="common")
     few = await costs()
     await create(store, "bob", 500, agent_id="common")
-    assert await costs() == few
+    assert grown(few, await costs()) == []
+
+
+def grown(before: list[int], after: list[int]) -> list[tuple[int, int]]:
+    """The costs that rose; a newer SQLite spends some steps less on a file that has grown."""
+    return [(old, new) for old, new in zip(before, after, strict=True) if new > old]
 
 
 async def create(store: SQLiteStore, user: str, count: int, **fields: Any) -> None:

@@ -112,15 +112,26 @@ class LoopBound(ABC):
         await self._ready()
         if self.detached_writes:
             return await self._translated(operation, method, *arguments)
-        task = asyncio.create_task(self._translated(operation, method, *arguments))
+        task = asyncio.create_task(self._outcome(operation, method, *arguments))
         self._writes.add(task)
-        task.add_done_callback(self._forget)
-        return await asyncio.shield(task)
+        task.add_done_callback(self._writes.discard)
+        outcome = await asyncio.shield(task)
+        if isinstance(outcome, HistoryKitError):
+            try:
+                raise outcome
+            finally:
+                del outcome  # which would keep this frame alive
+        return outcome
 
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._writes.discard(task)
-        if not task.cancelled():
-            task.exception()  # nobody may be left to retrieve it
+    async def _outcome(
+        self, operation: str, method: Callable[[*Ts], Awaitable[T]], *arguments: *Ts
+    ) -> T | HistoryKitError:
+        """Return an error, too: one that is raised in a shielded task is reported, since Python
+        3.14, when the caller has been cancelled and nobody is left to retrieve it."""
+        try:
+            return await self._translated(operation, method, *arguments)
+        except HistoryKitError as error:
+            return error
 
     async def _translated(
         self, operation: str, method: Callable[[*Ts], Awaitable[T]], *arguments: *Ts
@@ -144,7 +155,9 @@ class LoopBound(ABC):
         if not self._is_here():
             self._bind()
         if self._opening is not None:
-            await asyncio.shield(self._opening)
+            opening = self._opening
+            await asyncio.wait([opening])  # a shield reports an error that nobody waits for
+            opening.result()
 
     def _bind(self) -> None:
         """Begin to open on the running loop."""
