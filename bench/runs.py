@@ -104,6 +104,8 @@ class _Run:
         _say(f"seeded {adapter.name} in {time.monotonic() - begin:.1f} s")
 
     def _round(self, round: int) -> None:
+        if hasattr(os, "sync"):
+            os.sync()  # what was copied shall not be written in the midst of a measurement
         for adapter in self.chosen:
             self.processes[adapter] = self._start(adapter)
             answer = self.processes[adapter].do("begin", round=round)

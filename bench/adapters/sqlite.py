@@ -76,9 +76,10 @@ class OpenAISync(_File, OpenAISession):
 
     async def open(self) -> None:
         self.session_class = import_module("agents").SQLiteSession
+        self.other = await self.session("another")  # while one is open, the log of the file stays
 
     async def close(self) -> None:
-        """Nothing: each session closes its own connection."""
+        await self.leave(self.other)
 
     def make(self, session_id: str) -> Any:
         return self.session_class(session_id, self.path)
@@ -94,9 +95,10 @@ class OpenAIAsync(_File, OpenAISession):
 
     async def open(self) -> None:
         self.session_class = import_module("agents.extensions.memory").AsyncSQLiteSession
+        self.other = await self.session("another")  # while one is open, the log of the file stays
 
     async def close(self) -> None:
-        """Nothing: each session closes its own connection."""
+        await self.leave(self.other)
 
     def make(self, session_id: str) -> Any:
         return self.session_class(session_id, self.path)
