@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -38,23 +38,16 @@ class NetworkConformance(
     address: ClassVar[str] = "url"
 
     @pytest_asyncio.fixture(loop_scope="function")
-    async def proxy(self, backend_config: Any) -> AsyncIterator[TcpProxy]:
+    async def proxy(self, subject: StoreSubject) -> AsyncIterator[TcpProxy]:
         """A proxy to the server, which lets everything pass."""
-        if isinstance(backend_config, Mapping):
-            url = backend_config[self.address]
-        else:
-            url = getattr(backend_config, self.address)
-        async with TcpProxy.to(str(url)) as proxy:
+        async with TcpProxy.to(getattr(subject.config, self.address)) as proxy:
             yield proxy
 
     @pytest.fixture
-    def proxied_config(self, backend_config: Any, proxy: TcpProxy) -> object:
+    def proxied_config(self, subject: StoreSubject, proxy: TcpProxy) -> object:
         """The configuration with the proxy's address. Override it where that is not enough."""
-        if isinstance(backend_config, Mapping):
-            url = proxy.route(str(backend_config[self.address]))
-            return {**backend_config, self.address: url}
-        url = proxy.route(str(getattr(backend_config, self.address)))
-        return replace(backend_config, **{self.address: url})
+        config: Any = subject.config
+        return replace(config, **{self.address: proxy.route(getattr(config, self.address))})
 
     @pytest_asyncio.fixture(loop_scope="function")
     async def far(
