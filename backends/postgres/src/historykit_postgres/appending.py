@@ -43,19 +43,21 @@ async def append(connections: Connections, names: Names, request: AppendRequest)
     """Do an append."""
     rows: Sequence[Row] = ()
     size, retention = len(request.drafts), request.retention
-    if connections.can_repeat and (retention is None or size <= retention.max_messages):
+    if connections.can_repeat and (retention is None or size < retention.max_messages):
         creating = _may_create(request)
         statement = names(append_statement(size, creating=creating, trimming=retention is not None))
         arguments = append_arguments(request, creating=creating)
         try:
-            rows = await connections.run(lambda driver: driver.fetch(statement, *arguments))
+            rows = await connections.run(
+                lambda driver: driver.fetch(statement, *arguments), key=request.key
+            )
         except Exception as error:
             if not is_overtaken(error):
                 raise
     if rows:
         return _receipt(request, rows[0])
     return await connections.transact(
-        partial(append_locked, names=names, request=request), repeatable=True
+        partial(append_locked, names=names, request=request), key=request.key, repeatable=True
     )
 
 
@@ -87,6 +89,7 @@ async def insert_messages(
     await driver.fetch(statement, head.id, head.stream, head.next_sequence, *arguments)
     head.next_sequence += len(drafts)
     head.live += len(drafts)
+    head.largest = max(head.largest, *(len(draft.body) for draft in drafts))
     if head.stream == MAIN_STREAM:
         head.last_message_at = drafts[-1].created_at
 

@@ -6,12 +6,14 @@ import asyncio
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from historykit.errors import StoreClosedError
+from historykit.records import SessionKey
 from historykit_postgres.config import DRIVERS, URL, PostgresConfig
 from historykit_postgres.drivers import connect, driver_of
 from historykit_postgres.errors import is_lost
@@ -33,11 +35,14 @@ class Connections(ABC):
     """Whether work is repeated where a connection turns out to be lost."""
 
     @abstractmethod
-    async def run(self, work: Work[T]) -> T:
-        """Return what `work` returns, which is one statement, or may be done twice."""
+    async def run(self, work: Work[T], *, key: SessionKey | None = None) -> T:
+        """Return what `work` returns, which is one statement, or may be done twice.
+
+        What is done with a `key` is a write to that session, one after the other as asked for.
+        """
 
     @abstractmethod
-    async def transact(self, work: Work[T], *, repeatable: bool = False) -> T:
+    async def transact(self, work: Work[T], *, key: SessionKey, repeatable: bool = False) -> T:
         """Do `work` fully or not at all and return what it returns.
 
         It is repeated where the connection was lost before the commit; if it is `repeatable`, where
@@ -68,16 +73,17 @@ class EngineConnections(Connections):
         # changes the connection to the server unless it is in a transaction.
         self._in_steps = not self._prepared and engine.dialect.driver == "asyncpg"
         self._discards: set[asyncio.Task[None]] = set()
+        self._turns: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
 
-    async def run(self, work: Work[T]) -> T:
+    async def run(self, work: Work[T], *, key: SessionKey | None = None) -> T:
         """Return what `work` returns, which is one statement, or may be done twice."""
         if self._in_steps:
-            return await self.transact(work, repeatable=True)
-        return await self._patiently(work)
+            work = partial(in_transaction, work=work, repeatable=True)
+        return await self._patiently(work, key)
 
-    async def transact(self, work: Work[T], *, repeatable: bool = False) -> T:
+    async def transact(self, work: Work[T], *, key: SessionKey, repeatable: bool = False) -> T:
         """Do `work` fully or not at all and return what it returns."""
-        return await self._patiently(partial(in_transaction, work=work, repeatable=repeatable))
+        return await self._patiently(partial(in_transaction, work=work, repeatable=repeatable), key)
 
     async def set_up(self, work: Work[T]) -> T:
         """Return what `work` returns, which may take its time and is done once."""
@@ -93,14 +99,22 @@ class EngineConnections(Connections):
     def abandon(self, *, forked: bool) -> None:
         """The connections are the engine's, and the engine is the caller's."""
 
-    async def _patiently(self, work: Work[T]) -> T:
+    async def _patiently(self, work: Work[T], key: SessionKey | None) -> T:
         async with asyncio.timeout(self._timeout):
-            try:
-                return await self._on(await self._acquire(), work)
-            except Exception as error:
-                if not is_lost(error):
-                    raise
-            return await self._on(await self._acquire_anew(), work)
+            if key is None:
+                return await self._repeatedly(work)
+            # They would wait for each other on the server, and in the meantime hold connections
+            # that others could use.
+            async with self._turns.setdefault(key, asyncio.Lock()):
+                return await self._repeatedly(work)
+
+    async def _repeatedly(self, work: Work[T]) -> T:
+        try:
+            return await self._on(await self._acquire(), work)
+        except Exception as error:
+            if not is_lost(error):
+                raise
+        return await self._on(await self._acquire_anew(), work)
 
     async def _on(self, lease: Lease, work: Work[T]) -> T:
         try:
@@ -235,13 +249,13 @@ class CallersConnection(Connections):
         self._prepared = config.prepared_statements
         self._turn = asyncio.Lock()
 
-    async def run(self, work: Work[T]) -> T:
+    async def run(self, work: Work[T], *, key: SessionKey | None = None) -> T:
         """Return what `work` returns."""
         async with self._turn:
             lease = await self._joined()
             return await work(lease.driver)
 
-    async def transact(self, work: Work[T], *, repeatable: bool = False) -> T:
+    async def transact(self, work: Work[T], *, key: SessionKey, repeatable: bool = False) -> T:
         """Do `work` fully or not at all and return what it returns."""
         async with self._turn:
             lease = await self._joined()

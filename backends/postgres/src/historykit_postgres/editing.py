@@ -51,6 +51,7 @@ async def update_message(
     changed = plan_update(stored(rows[0]), patch)
     fields = (changed.body, patch.digest, changed.reaction, changed.extra, changed.revision)
     await driver.fetch(names(UPDATE), head.id, message_id, *fields)
+    head.largest = max(head.largest, len(changed.body))
     await write_edited(driver, names, head, now=now)
     return changed
 

@@ -15,7 +15,7 @@ from historykit_postgres.statements import RECENT
 __all__ = ["Head", "find_head", "lock_head", "place", "write_edited", "write_head"]
 
 LOCK: Final = """
-SELECT id, incarnation, memory_enabled, version, epoch, next_sequence, last_message_at,
+SELECT id, incarnation, memory_enabled, version, epoch, next_sequence, largest, last_message_at,
        coalesce((live ->> $4::text)::bigint, 0), coalesce((trimmed ->> $4::text)::bigint, 0)
 FROM {sessions}
 WHERE namespace = $1 AND user_id = $2 AND session_id = $3
@@ -27,7 +27,7 @@ UPDATE {{sessions}} SET
     live = live || jsonb_build_object($7::text, $8::bigint),
     trimmed = CASE WHEN $9::bigint = 0 THEN trimmed
                    ELSE trimmed || jsonb_build_object($7::text, $9::bigint) END,
-    recent = ($10::text[] || recent)[:{RECENT}]
+    recent = ($10::text[] || recent)[:{RECENT}], largest = $11
 WHERE id = $1
 """
 NEWEST_TIME: Final = """
@@ -49,6 +49,7 @@ class Head:
     version: int = 0
     epoch: int = 0
     next_sequence: int = 1
+    largest: int = 0
     last_message_at: int | None = None
     live: int = 0
     trimmed: int = 0
@@ -99,6 +100,7 @@ async def write_head(
         head.live,
         head.trimmed,
         list(marks),
+        head.largest,
     )
 
 

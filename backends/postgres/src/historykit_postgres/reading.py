@@ -7,6 +7,7 @@ from typing import Final
 
 from historykit.records import (
     PAGE_BYTES,
+    PAGE_MESSAGES,
     TAIL_DIGESTS,
     SessionKey,
     Slice,
@@ -23,6 +24,9 @@ _make = tuple.__new__  # a load makes hundreds; the class's own __new__ takes tw
 
 __all__ = ["COLUMNS", "LARGEST", "fitting", "read", "read_tail", "stored"]
 
+BUCKETS: Final = (20, 100, PAGE_MESSAGES)
+"""There is a statement for pages of at most so many messages each."""
+
 LARGEST: Final = (1 << 63) - 1
 """The largest integer of a bigint: above every sequence and every time."""
 
@@ -32,10 +36,13 @@ BODY: Final = 3
 COLUMNS: Final = "sequence, id, role, body, created_at, turn_start, reaction, extra, revision"
 """The columns of a row that `stored` takes."""
 
-# The first row is the session itself, told by having no role.
-HEAD: Final = """
+# The first row is the session itself, told by having no role. `small` says that no page can hold
+# too many bytes, which is seldom otherwise and takes long to find out message by message.
+HEAD: Final = f"""
 WITH head AS MATERIALIZED (
-    SELECT id, incarnation, version, epoch FROM {sessions}
+    SELECT id, incarnation, version, epoch,
+           largest * least($6::bigint, (live ->> $4::text)::bigint) <= {PAGE_BYTES} AS small
+    FROM {{sessions}}
     WHERE namespace = $1 AND user_id = $2 AND session_id = $3
 )
 SELECT version AS sequence, incarnation AS id, NULL AS role, NULL::bytea AS body,
@@ -70,13 +77,16 @@ async def read(driver: Driver, names: Names, key: SessionKey, window: Window, st
         bound = LARGEST if window.before is None else fitting(window.before)
     else:
         bound = fitting(window.after)
-    statement = names(_read_statement(ascending=window.after is not None, windowed=windowed))
+    bucket = next(size for size in BUCKETS if window.page <= size)
+    statement = names(
+        _read_statement(bucket, ascending=window.after is not None, windowed=windowed)
+    )
     rows = await driver.fetch(statement, *place(key), stream, bound, window.page)
     if not rows:
         return Slice((), None, 0, 0, False)
     head, *messages = rows
     opening = stored(messages.pop(0)) if messages and messages[0][0] < 0 else None
-    more = bool(messages) and messages[-1][BODY] is None
+    more = len(messages) > window.page or (bool(messages) and messages[-1][BODY] is None)
     if more:
         messages.pop()
     if window.after is None:
@@ -113,11 +123,24 @@ def fitting(number: int) -> int:
 
 
 @cache
-def _read_statement(*, ascending: bool, windowed: bool) -> str:
-    """Return the statement for one page: those above a bound, or those below it."""
+def _read_statement(bucket: int, *, ascending: bool, windowed: bool) -> str:
+    """Return the statement for a page of at most `bucket`: those above a bound, or those below it.
+
+    Without a number in it, PostgreSQL would expect a tenth of the session, and plan each execution
+    anew because a plan for fewer costs less; that takes longer than the reading.
+    """
     bound, order = (">", "ASC") if ascending else ("<", "DESC")
-    # Behind the last message that fits comes the next one without its body: there is more.
-    page = f"""
+    nearest = f"ORDER BY sequence {order}"
+    near = f"""
+SELECT {COLUMNS} FROM (
+    SELECT {COLUMNS} {STREAM} AND sequence {bound} $5::bigint AND %s
+    {nearest} LIMIT {bucket + 1}
+) AS bucket LIMIT $6::bigint + 1
+"""
+    # One message more than the page has says that there are more.
+    page = near % "(SELECT small FROM head)"
+    # The same where bytes count. The one message more comes without its body.
+    measured_page = f"""
 SELECT sequence, id, role, CASE WHEN fits THEN body END, created_at, turn_start, reaction,
        CASE WHEN fits THEN extra END, revision
 FROM (
@@ -126,14 +149,11 @@ FROM (
     FROM (
         SELECT {COLUMNS}, row_number() OVER nearest AS place,
                sum(octet_length(body)) OVER nearest - octet_length(body) AS above
-        FROM (
-            SELECT {COLUMNS} {STREAM} AND sequence {bound} $5::bigint
-            ORDER BY sequence {order} LIMIT $6::bigint + 1
-        ) AS near
-        WINDOW nearest AS (ORDER BY sequence {order} ROWS UNBOUNDED PRECEDING)
+        FROM ({near % "NOT (SELECT small FROM head)"}) AS near
+        WINDOW nearest AS ({nearest} ROWS UNBOUNDED PRECEDING)
     ) AS measured
     WHERE place <= 2 OR above <= {PAGE_BYTES}
 ) AS page
 """
-    parts = [HEAD, OPENING, page] if windowed else [HEAD, page]
-    return "\nUNION ALL\n".join([parts[0], *(f"({part})" for part in parts[1:])])
+    parts = [f"({OPENING})"] * windowed + [f"({page})", f"({measured_page})"]
+    return "\nUNION ALL\n".join([HEAD, *parts])

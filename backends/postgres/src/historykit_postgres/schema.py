@@ -30,6 +30,7 @@ CREATE TABLE {sessions} (
     revision bigint NOT NULL DEFAULT 0,
     epoch bigint NOT NULL DEFAULT 0,
     next_sequence bigint NOT NULL DEFAULT 1,
+    largest bigint NOT NULL DEFAULT 0,
     run_expires_at bigint,
     memory_enabled boolean NOT NULL,
     namespace text COLLATE "C" NOT NULL,
@@ -48,7 +49,8 @@ CREATE TABLE {sessions} (
 """One row a session. Every append rewrites it: so it is small, and its pages have room for that.
 
 `live` and `trimmed` hold, by the names of streams, how many messages are there and how many more
-retention removed. `recent` holds marks of the newest message ids."""
+retention removed. `recent` holds marks of the newest message ids. No body that was ever there has
+more bytes than `largest`."""
 
 BODIES: Final = """
 CREATE TABLE {session_bodies} (

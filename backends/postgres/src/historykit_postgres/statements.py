@@ -57,6 +57,7 @@ CHANGES: Final = f"""
     updated_at = $5::bigint,
     last_message_at = coalesce($6::bigint, s.last_message_at),
     recent = ($8::text[] || s.recent)[:{RECENT}],
+    largest = greatest(s.largest, $9::bigint),
 """
 ADDED: Final = f"live = s.live || jsonb_build_object($4::text, {LIVE})"
 CONDITIONS: Final = "s.memory_enabled AND NOT s.recent && $8::text[]"
@@ -65,27 +66,27 @@ RESULT: Final = "s.id, s.incarnation, s.version, s.next_sequence - $7::bigint AS
 EXTEND: Final = f"""
 UPDATE {{sessions}} AS s SET {CHANGES} %s
 WHERE {KEY} AND {CONDITIONS}
-  AND ($9::text IS NULL OR s.incarnation = $9::text)
-  AND ($10::bigint IS NULL OR s.version = $10::bigint)
+  AND ($10::text IS NULL OR s.incarnation = $10::text)
+  AND ($11::bigint IS NULL OR s.version = $11::bigint)
   AND %s
 RETURNING {RESULT}
 """
-EXTEND_ARGUMENTS: Final = 10
+EXTEND_ARGUMENTS: Final = 11
 
 CREATE: Final = f"""
 INSERT INTO {{sessions}} AS s (
     namespace, user_id, session_id, incarnation, agent_id, status, memory_enabled, created_at,
-    updated_at, last_message_at, version, next_sequence, recent, live
+    updated_at, last_message_at, version, next_sequence, recent, largest, live
 )
 VALUES (
-    $1, $2, $3, $9, $10, $11, true, $12, $5::bigint, $6::bigint, 1, 1 + $7::bigint, $8::text[],
-    jsonb_build_object($4::text, $7::bigint)
+    $1, $2, $3, $10, $11, $12, true, $13, $5::bigint, $6::bigint, 1, 1 + $7::bigint, $8::text[],
+    $9::bigint, jsonb_build_object($4::text, $7::bigint)
 )
 ON CONFLICT (namespace, user_id, session_id) DO UPDATE SET {CHANGES} %s
-WHERE {CONDITIONS} AND ($13::bigint IS NULL OR s.version = $13::bigint) AND %s
+WHERE {CONDITIONS} AND ($14::bigint IS NULL OR s.version = $14::bigint) AND %s
 RETURNING {RESULT}
 """
-CREATE_ARGUMENTS: Final = 13
+CREATE_ARGUMENTS: Final = 14
 
 # What goes is found before the lock, in the state that the statement sees; so the lock must find
 # that state, and no other, in the row. `excess` is small unless there is much to remove at once.
@@ -157,6 +158,7 @@ def append_arguments(request: AppendRequest, *, creating: bool) -> list[object]:
         drafts[-1].created_at if request.stream == MAIN_STREAM else None,
         len(drafts),
         marks(drafts),
+        max([len(draft.body) for draft in drafts]),
     ]
     if creating:
         fields = request.create

@@ -85,8 +85,12 @@ class PostgresStore(HistoryStore):
         return guarantees(server.settings)
 
     async def _close(self) -> None:
-        # Whoever waits for it may be cancelled: the connections are closed all the same.
-        await asyncio.shield(asyncio.create_task(self._connections.close()))
+        closing = asyncio.create_task(self._connections.close())
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await asyncio.wait([closing])  # half a farewell is none
+            raise
 
     def _abandon(self) -> None:
         self._connections.abandon(forked=self._process != os.getpid())
@@ -116,17 +120,20 @@ class PostgresStore(HistoryStore):
         self, key: SessionKey, message_id: str, patch: MessagePatch, now: int
     ) -> StoredMessage:
         return await self._connections.transact(
-            lambda driver: editing.update_message(driver, self._names, key, message_id, patch, now)
+            lambda driver: editing.update_message(driver, self._names, key, message_id, patch, now),
+            key=key,
         )
 
     async def _delete_messages(self, key: SessionKey, selector: MessageSelector, now: int) -> int:
         return await self._connections.transact(
-            lambda driver: editing.delete_messages(driver, self._names, key, selector, now)
+            lambda driver: editing.delete_messages(driver, self._names, key, selector, now),
+            key=key,
         )
 
     async def _replace(self, request: ReplaceRequest) -> AppendReceipt:
         return await self._connections.transact(
-            lambda driver: editing.replace(driver, self._names, request)
+            lambda driver: editing.replace(driver, self._names, request),
+            key=request.key,
         )
 
     # -- sessions
@@ -137,7 +144,8 @@ class PostgresStore(HistoryStore):
         return await self._connections.transact(
             lambda driver: sessions.create_session(
                 driver, self._names, key, draft, if_exists, incarnation, now
-            )
+            ),
+            key=key,
         )
 
     async def _read_session(self, key: SessionKey) -> SessionRecord:
@@ -149,12 +157,16 @@ class PostgresStore(HistoryStore):
         self, key: SessionKey, patch: SessionPatch, if_revision: int | None, now: int
     ) -> SessionRecord:
         return await self._connections.transact(
-            lambda driver: sessions.patch_session(driver, self._names, key, patch, if_revision, now)
+            lambda driver: sessions.patch_session(
+                driver, self._names, key, patch, if_revision, now
+            ),
+            key=key,
         )
 
     async def _delete_session(self, key: SessionKey) -> DeleteReceipt:
         return await self._connections.transact(
-            lambda driver: sessions.delete_session(driver, self._names, key)
+            lambda driver: sessions.delete_session(driver, self._names, key),
+            key=key,
         )
 
     async def _find_sessions(self, query: SessionQuery) -> SessionSlice:
@@ -167,17 +179,21 @@ class PostgresStore(HistoryStore):
     async def _claim_run(self, key: SessionKey, lease: RunLease, now: int) -> RunLease:
         return await self._connections.transact(
             lambda driver: sessions.claim_run(driver, self._names, key, lease, now),
+            key=key,
             repeatable=True,
         )
 
     async def _renew_run(self, key: SessionKey, lease: RunLease) -> RunLease:
         return await self._connections.transact(
-            lambda driver: sessions.renew_run(driver, self._names, key, lease), repeatable=True
+            lambda driver: sessions.renew_run(driver, self._names, key, lease),
+            key=key,
+            repeatable=True,
         )
 
     async def _release_run(self, key: SessionKey, run_id: str) -> bool:
         return await self._connections.transact(
-            lambda driver: sessions.release_run(driver, self._names, key, run_id)
+            lambda driver: sessions.release_run(driver, self._names, key, run_id),
+            key=key,
         )
 
 
