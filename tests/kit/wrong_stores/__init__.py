@@ -15,8 +15,8 @@ from tests.kit.wrong_stores.lies import REFUTED_BY, WRONG_STORES, Lie, spec_of
 
 __all__ = [
     "REFUTED_BY",
-    "Lie",
     "WRONG_STORES",
+    "Lie",
     "appends",
     "catalogue",
     "contract",

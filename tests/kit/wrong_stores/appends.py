@@ -172,7 +172,9 @@ class RevivesTheDead(Lie):
         return await super()._append(replace(request, incarnation=None))
 
 
-@wrong("test_append_that_names_the_life_it_read_goes_on", "test_runs_of_a_provider_continue_each_other")
+@wrong(
+    "test_append_that_names_the_life_it_read_goes_on", "test_runs_of_a_provider_continue_each_other"
+)
 class RefusesTheLiving(Lie):
     """Takes every incarnation that is named for a gone one."""
 
@@ -401,5 +403,3 @@ class CountsEveryStream(Lie):
         session = self._sessions[request.key]
         session.record = replace(session.record, streams={"main": len(session.places)})
         return receipt
-
-

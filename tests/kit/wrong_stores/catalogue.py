@@ -13,7 +13,6 @@ from historykit.records import (
 )
 from tests.kit.wrong_stores.lies import Lie, wrong
 
-
 ANYTHING = "test_any_operations_give_what_the_reference_gives"
 
 

@@ -50,6 +50,7 @@ class ClaimsToShare(Lie):
     declares = frozenset({*Capability, Guarantee.SHARED, Guarantee.SURVIVES_KILL})
     guarantees = frozenset({Guarantee.SHARED, Guarantee.SURVIVES_KILL})
 
+
 @wrong(
     "test_checks_of_core_are_in_place",
     "test_bad_arguments_are_refused_before_anything_is_written",

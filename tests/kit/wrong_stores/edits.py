@@ -213,6 +213,18 @@ class ReplacesAnyVersion(Lie):
         return await super()._replace(replace(request, expected_version=version))
 
 
+@wrong("test_replacement_takes_no_message_of_another_stream")
+class TakesFromOtherStreams(Lie):
+    """Puts a message of another stream into a replacement."""
+
+    async def _replace(self, request: ReplaceRequest) -> AppendReceipt:
+        places = self._session(request.key).places
+        for draft in request.drafts:
+            if places.get(draft.id, (request.stream,))[0] != request.stream:
+                del places[draft.id]
+        return await super()._replace(request)
+
+
 @wrong("test_messages_may_come_back_in_a_replacement")
 class ReplacesByNewMessages(Lie):
     """Leaves out of a replacement what it knows."""
@@ -236,7 +248,7 @@ class LeavesIndexEntries(Lie):
     """Finds sessions that were deleted."""
 
     async def _delete_session(self, key: SessionKey) -> DeleteReceipt:
-        self._left = {**getattr(self, "_left", {}), **dict([(key, self._sessions.get(key))])}
+        self._left = {**getattr(self, "_left", {}), key: self._sessions.get(key)}
         return await super()._delete_session(key)
 
     async def _find_sessions(self, query: Any) -> Any:

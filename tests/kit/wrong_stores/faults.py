@@ -240,5 +240,3 @@ class LocksItself(SharedLie, StepLie):
         lock = self.__dict__.setdefault("_lock", asyncio.Lock())
         async with lock:
             return await super()._append(request)
-
-

@@ -191,5 +191,3 @@ class LivesOnce(Lie):
 
     async def _create_session(self, key, draft, if_exists, incarnation, now) -> SessionRecord:
         return await super()._create_session(key, draft, if_exists, repr(key), now)
-
-

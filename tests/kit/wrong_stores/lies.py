@@ -42,17 +42,17 @@ class SharedLie(Lie):
 
     declares = frozenset({*Capability, Guarantee.SHARED})
     guarantees = frozenset({Guarantee.SHARED})
-    places: dict[int, dict[SessionKey, MemorySession]] = {}  # noqa: RUF012  - shared on purpose
+    shared: ClassVar[dict[int, tuple[object, dict[SessionKey, MemorySession]]]] = {}
 
-    def __init__(self, config: Any = MemoryConfig(), **options: Any) -> None:
+    def __init__(self, config: MemoryConfig, **options: Any) -> None:
         super().__init__(config, **options)
-        self._sessions = self.places.setdefault(id(config), {})
+        _, self._sessions = self.shared.setdefault(id(config), (config, {}))
 
 
 class KeyLie(Lie):
     """A store in which keys are equal that are not."""
 
-    def __init__(self, config=MemoryConfig(), **options) -> None:
+    def __init__(self, config: MemoryConfig, **options: Any) -> None:
         super().__init__(config, **options)
         self._sessions = Folded(self.fold)
 

@@ -93,7 +93,10 @@ class CountsFromZero(Lie):
         return await super()._append(request)
 
 
-@wrong("test_receipt_names_ids_and_sequences", "test_known_messages_among_new_ones_are_not_stored_again")
+@wrong(
+    "test_receipt_names_ids_and_sequences",
+    "test_known_messages_among_new_ones_are_not_stored_again",
+)
 class ReceiptsOfNewOnes(Lie):
     """Lists in the receipt the places from the first of the session on."""
 
@@ -239,7 +242,9 @@ class WindowLie(Lie):
 
     async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
         session = self._sessions.get(key)
-        return await super()._read(key, self.changed(window, session) if session else window, stream)
+        return await super()._read(
+            key, self.changed(window, session) if session else window, stream
+        )
 
 
 @wrong("test_limit_means_the_newest_oldest_first", "test_long_history_is_loaded_whole")
@@ -398,5 +403,3 @@ class HidesWhatItCannotRead(PageLie):
 
     def changed(self, rows: list[StoredMessage]) -> Sequence[StoredMessage]:
         return [row for row in rows if b"damaged" not in row.body]
-
-

@@ -219,11 +219,11 @@ class HoldsTheNextLife(Lie):
     """Keeps a hold on a session that is made anew."""
 
     async def _delete_session(self, key: SessionKey) -> DeleteReceipt:
-        self._lease = self._sessions[key].lease if key in self._sessions else None
+        self._old = self._sessions[key].lease if key in self._sessions else None
         return await super()._delete_session(key)
 
     async def _append(self, request: AppendRequest) -> AppendReceipt:
         receipt = await super()._append(request)
         if receipt.created:
-            self._sessions[request.key].hold(getattr(self, "_lease", None))
+            self._sessions[request.key].hold(getattr(self, "_old", None))
         return receipt

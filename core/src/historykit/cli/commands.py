@@ -7,6 +7,7 @@ from importlib.metadata import version
 import click
 
 from historykit.cli.backends import backends, check
+from historykit.cli.conformance import conformance
 from historykit.cli.demo import demo
 from historykit.cli.running import CommandGroup
 from historykit.cli.sessions import sessions, show
@@ -30,5 +31,5 @@ def historykit(debug: bool) -> None:
     """
 
 
-for command in (demo, import_, export, show, sessions, backends, check):
+for command in (demo, import_, export, show, sessions, backends, check, conformance):
     historykit.add_command(command)

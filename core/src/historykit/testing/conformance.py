@@ -76,30 +76,15 @@ class Conformance:
         super().__init_subclass__()
         if open_names is None:
             cls.__test__ = cls.__dict__.get("__test__", True)
-            cls.verify()
+            _verify(cls)
         else:
             cls.historykit_rules = rules_of(cls)
-            cls._fixed = _members(cls, {*open_names, "known_failures", "historykit_rules"})
-
-    @classmethod
-    def verify(cls) -> None:
-        """Raise `TypeError` if the class is not the suite with its own settings."""
-        for name, member in cls._fixed.items():
-            if inspect.getattr_static(cls, name, None) is not member:
-                raise TypeError(
-                    f"{cls.__name__}.{name} replaces what the suite has under this name; give it "
-                    "another one. A test that fails goes into known_failures, with the reason"
-                )
-        for test, reason in cls.known_failures.items():
-            if test not in cls.historykit_rules:
-                raise TypeError(f"known_failures of {cls.__name__} lists no test: {test!r}")
-            if not str(reason or "").strip():
-                raise TypeError(f"known_failures of {cls.__name__} needs a reason for {test}")
+            cls._fixed = _members(cls, {*open_names, "known_failures"})
 
     @classmethod
     def check(cls) -> None:
         """Raise the error that keeps every test of the class from running, if there is one."""
-        cls.verify()
+        _verify(cls)
 
     @classmethod
     def facts(cls) -> dict[str, Any]:
@@ -207,6 +192,21 @@ class HistoryConformance(
     def outage(self) -> Outage:
         """What makes the server unreachable. Override it to do so for real."""
         return simulated_outage
+
+
+def _verify(suite: type[Conformance]) -> None:
+    """Raise `TypeError` if a class is not the suite with settings of its own."""
+    for name, member in suite._fixed.items():
+        if inspect.getattr_static(suite, name, None) is not member:
+            raise TypeError(
+                f"{suite.__name__}.{name} replaces what the suite has under this name; give it "
+                "another one. A test that fails goes into known_failures, with the reason"
+            )
+    for test, reason in suite.known_failures.items():
+        if test not in suite.historykit_rules:
+            raise TypeError(f"known_failures of {suite.__name__} lists no test: {test!r}")
+        if not str(reason or "").strip():
+            raise TypeError(f"known_failures of {suite.__name__} needs a reason for {test}")
 
 
 def _distribution(backend: str) -> str | None:

@@ -42,8 +42,9 @@ def check_class(suite: Any) -> None:
 
 def describe_class(item: Any) -> dict[str, Any]:
     """Return what a report needs to know of the class of a test, as plain data."""
+    name = item.nodeid.rpartition("::")[0]
     return {
-        "class": item.nodeid.rpartition("::")[0],
+        "class": item.cls.__module__ + name if name.startswith("::") else name,
         "tests": list(item.cls.historykit_rules),
         "facts": item.cls.facts(),
     }
@@ -55,15 +56,17 @@ def judge(
     """Change a report to what the suite makes of it, and return the finding as plain data.
 
     None where there is nothing to say: of a phase before or after the test that went well, and of a
-    test of the author's own that was not skipped.
+    test of the author's own.
     """
     rule: Rule | None = item.cls.historykit_rules.get(item.originalname)
     outcome = _outcome(call, report, rule)
-    if outcome is None:
+    if outcome is Outcome.BROKEN and rule is None:
+        report.outcome = "failed"
+    if outcome is None or rule is None:
         return None
     subject: Subject | None = item.stash.get(SUBJECT, None)
-    unmet = rule.unmet(subject.claims) if rule and subject else None
-    reason: str | None = item.cls.known_failures.get(item.originalname)
+    unmet = rule.unmet(subject.claims) if subject else None
+    reason: str | None = item.cls.known_failures.get(rule.id)
     result = verdict(outcome, unmet=unmet, known=reason is not None)
     detail = _detail(result, report, unmet, reason)
     if subject is not None and unmet in subject.declared and not result.fails:
@@ -71,7 +74,7 @@ def judge(
     _apply(result, detail, report)
     description = describe_class(item)
     description["facts"] |= subject.facts if subject else {}
-    return description | {"test": item.originalname, "verdict": result.value, "detail": detail}
+    return description | {"test": rule.id, "verdict": result.value, "detail": detail}
 
 
 def _outcome(

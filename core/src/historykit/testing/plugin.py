@@ -5,6 +5,7 @@ does nothing, until a conformance class is collected."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -49,6 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         help="the known failures of that backend: TOML with a line `test_id = reason` for each",
     )
+    group.addoption("--history-selection", metavar="FILE", help=argparse.SUPPRESS)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,14 +65,10 @@ class Watcher:
         self.config = config
         self.is_worker = hasattr(config, "workerinput")
         self._report: ConformanceReport | None = None
-        if config.option.history_backend is not None:
+        if config.option.history_backend or config.option.history_selection:
             from historykit.testing import selection
 
-            selection.select(
-                config.option.history_backend,
-                config.option.history_set,
-                config.option.history_known_failures,
-            )
+            selection.select(config.option)
 
     @property
     def report(self) -> ConformanceReport:

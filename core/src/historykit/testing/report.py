@@ -15,6 +15,9 @@ from historykit.testing.verdicts import Level, Standing, Verdict, level
 
 __all__ = ["ClassReport", "ConformanceReport"]
 
+STANDALONE = "historykit.testing.standalone::TestBackend"
+"""The class of those who have none of their own."""
+
 COLOURS = {
     Standing.CONFORMANT: ("green", "bold"),
     Standing.WITH_KNOWN_FAILURES: ("yellow", "bold"),
@@ -52,12 +55,8 @@ class ClassReport:
             "ran": standing.ran,
             "total": standing.total,
             "known_failures": standing.known_failures,
-            "tests": {test: self._as_dict(test) for test in (*self.tests, *self._others())},
+            "tests": {test: self._as_dict(test) for test in self.tests},
         }
-
-    def _others(self) -> list[str]:
-        """Return the tests of the class that are its own and went wrong."""
-        return [test for test in self.findings if test not in self.tests]
 
     def _as_dict(self, test: str) -> dict[str, str]:
         if test not in self.findings:
@@ -67,7 +66,7 @@ class ClassReport:
 
     def lines(self, *, verbose: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the lines of the table with their colours."""
-        yield f"{self.name}: {self._title()}", ("bold",)
+        yield self._title(), ("bold",)
         passed = 0
         for test, (verdict, detail) in self.findings.items():
             if verdict is Verdict.PASSED and not verbose:
@@ -80,12 +79,13 @@ class ClassReport:
         yield f"  {self.level}", COLOURS.get(self.level.standing, ("red", "bold"))
 
     def _title(self) -> str:
-        facts = self.facts
-        parts = [facts.get("subject", "?")]
-        if facts.get("distribution"):
-            parts.append(f"from {facts['distribution']}")
-        if facts.get("server"):
-            parts.append(f"on {facts['server']}")
+        parts = [self.facts.get("subject", "?")]
+        if self.facts.get("distribution"):
+            parts.append(f"from {self.facts['distribution']}")
+        if self.facts.get("server"):
+            parts.append(f"on {self.facts['server']}")
+        if self.name != STANDALONE:
+            parts.append(f"in {self.name}")
         return " ".join(parts)
 
 

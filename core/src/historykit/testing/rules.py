@@ -42,10 +42,9 @@ class Rule:
         """Return what it means that the test ended with an error, or with None."""
         if error is None:
             return Outcome.PASSED
-        if isinstance(error, CapabilityNotSupportedError):
-            if error.capability in [need.name for need in self.requires]:
-                return Outcome.REFUSED
-        return Outcome.FAILED
+        refused = error.capability if isinstance(error, CapabilityNotSupportedError) else None
+        needed = [need.name for need in self.requires]
+        return Outcome.REFUSED if refused in needed else Outcome.FAILED
 
 
 def since(version: str) -> Callable[[Test], Test]:
