@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from dataclasses import dataclass, field
 from typing import Final
+
+import orjson
 
 from historykit.records import SessionHead, SessionKey
 
@@ -57,19 +58,19 @@ def read_head(db: sqlite3.Connection, key: SessionKey) -> Head | None:
     if row is None:
         return None
     number, incarnation, memory_enabled, *numbers, streams = row
-    return Head(number, incarnation, bool(memory_enabled), *numbers, *json.loads(streams))
+    return Head(number, incarnation, bool(memory_enabled), *numbers, *orjson.loads(streams))
 
 
 def write_head(db: sqlite3.Connection, head: Head, *, now: int, edited: bool = False) -> None:
     """Store the head after an operation; `edited` says that it changed or removed messages."""
     head.version += 1
     head.epoch += edited
-    streams = json.dumps([head.live, head.trimmed], separators=(",", ":"))
+    streams = orjson.dumps([head.live, head.trimmed]).decode()
     numbers = (head.version, head.epoch, head.next_sequence, head.last_message_at)
     db.execute(WRITE_HEAD, (*numbers, streams, now, head.row))
 
 
 def live_messages(streams: str) -> dict[str, int]:
     """Return how many messages each stream has that has any, from the column that holds it."""
-    live: dict[str, int] = json.loads(streams)[0]
+    live: dict[str, int] = orjson.loads(streams)[0]
     return {name: count for name, count in live.items() if count}

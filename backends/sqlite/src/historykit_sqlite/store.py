@@ -60,6 +60,7 @@ class SQLiteStore(HistoryStore):
 
     backend = "sqlite"
     capabilities = frozenset({Capability.EDIT, Capability.CATALOGUE, Capability.RUNS})
+    detached_writes = True  # a thread carries out what it has been given, whoever waits for it
     max_body_bytes = 500_000_000  # SQLite takes rows of 1 GB, and a row has an `extra` as well
 
     _migrations: ClassVar[Sequence[Migration]] = MIGRATIONS
