@@ -1,24 +1,34 @@
-"""What the MongoDB backend says about itself: that its store is not there yet."""
+"""What the MongoDB backend says about itself, readable without the driver."""
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from historykit.errors import BackendError
+from historykit.capabilities import Capability, Guarantee
 from historykit.plugins import BackendSpec, hookimpl
+from historykit.store import HistoryStore
 
 
-def refuse() -> NoReturn:
-    """Raise `BackendError`, in the place of a store."""
-    raise BackendError(
-        "the MongoDB backend is not part of this release yet; use another one",
-        backend="mongo",
-    )
+def store() -> type[HistoryStore]:
+    """Return the store class."""
+    from historykit_mongo.store import MongoStore
+
+    return MongoStore
+
+
+def config() -> type:
+    """Return the class of its settings."""
+    from historykit_mongo.config import MongoConfig
+
+    return MongoConfig
 
 
 @hookimpl
 def historykit_backend() -> BackendSpec:
-    """Return the description of the backend, which lists it and refuses to load."""
+    """Describe the MongoDB backend."""
     return BackendSpec(
-        name="mongo", store=refuse, config=refuse, summary="MongoDB, not part of this release yet"
+        name="mongo",
+        store=store,
+        config=config,
+        capabilities=frozenset({Capability.EDIT, Capability.CATALOGUE, Capability.RUNS}),
+        guarantees=frozenset(Guarantee),
+        summary="MongoDB 6 or later, through PyMongo's asynchronous client or motor",
     )

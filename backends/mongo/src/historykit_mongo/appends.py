@@ -1,0 +1,360 @@
+"""How messages are added to the end of a stream.
+
+The first attempt is one command. Its filter says all that an append depends on: the session's life,
+its version, that it keeps a memory, and that it has none of the ids; its update numbers the
+messages. Ids in the tail are looked at by the filter. Those in buckets need not be read: ids that
+grow with time are new if they are above the largest one in a bucket; others are put into the head's
+`ids`, and the unique index refuses what a bucket has.
+
+Where the filter does not match, the state is read, core decides, and the update depends on the
+version that was read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from pymongo.errors import DuplicateKeyError, PyMongoError
+
+from historykit.errors import TooLargeError
+from historykit.planning import AppendPlan, plan_append
+from historykit.records import MAIN_STREAM, AppendReceipt, AppendRequest, MessageDraft
+from historykit_mongo.connection import Connection
+from historykit_mongo.documents import (
+    BUCKET_BYTES,
+    BUCKET_ROWS,
+    Document,
+    fresh_head,
+    opening_of,
+    place_of,
+    planned_head,
+    row_of,
+    stream_field,
+    stream_of,
+)
+from historykit_mongo.retention import Cut, Oldest, Place, read_oldest
+from historykit_mongo.rolling import freeze, purge, roll, settle
+
+__all__ = ["BATCH_BYTES", "Append", "Known", "check_batch", "find_known", "follow_up", "timed_ids"]
+
+BATCH_BYTES: Final = 8 << 20
+"""The most bytes of one append: it has to fit into one document beside everything else."""
+
+MANY_BYTES: Final = 4 * BUCKET_BYTES
+"""A batch of more bytes goes on into buckets at once."""
+
+TIMED: Final = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""Ids that grow with time: UUIDs of version 7."""
+
+IS_FULL: Final[Document] = {
+    "$and": [
+        {"$eq": ["$frozen", 0]},
+        {
+            "$or": [
+                {"$gte": [{"$size": "$tail"}, BUCKET_ROWS]},
+                {"$gte": [{"$sum": "$tail.z"}, BUCKET_BYTES]},
+            ]
+        },
+    ]
+}
+"""Whether the rows of a tail are to move into buckets."""
+
+Known = Mapping[str, tuple[int, bytes, str]]
+"""Sequence, digest and stream of messages that are stored, by id."""
+
+
+class Append:
+    """One append on its way. Raises `TooLargeError` for a batch that is too large."""
+
+    def __init__(self, db: Connection, request: AppendRequest) -> None:
+        self.db = db
+        self.request = request
+        self.place = place_of(request.key)
+        self.rows = [row_of(draft, request.stream) for draft in request.drafts]
+        self.size = check_batch(self.rows)
+
+    async def run(self) -> AppendReceipt:
+        """Do the append: in one command, or with a look at the state before it."""
+        receipt = await self.db.persist(self._at_once)
+        if receipt is None:
+            receipt = await self.db.persist(self._planned)
+        if self.size > MANY_BYTES and receipt.stored:
+            with suppress(PyMongoError):  # it is stored, and the next append tries this again
+                await freeze(self.db, self.place)
+        return receipt
+
+    async def _at_once(self) -> AppendReceipt | None:
+        """Return the receipt if one command did it, None where there is more to decide."""
+        request, db = self.request, self.db
+        conditions = self._conditions()
+        oldest = db.trims.get(self._trimmed) if request.retention else None
+        cut = None
+        if oldest is not None:
+            cut = self._cut(oldest, request.drafts)
+            if cut is None or request.expected_version not in (None, oldest.version):
+                return None
+            conditions |= {"incarnation": oldest.incarnation, "version": oldest.version}
+        elif request.retention is not None:
+            room = request.retention.max_messages - len(self.rows)
+            conditions[f"streams.{stream_field(request.stream)}.c"] = {"$not": {"$gt": room}}
+            if room < 0:
+                return None
+        update: list[Document] = [{"$set": self._stage(request.drafts, self.rows, cut)}]
+        if upsert := self._may_create():
+            fresh = fresh_head(request.key, request.create, request.new_incarnation, request.now)
+            update.insert(0, {"$replaceWith": {"$mergeObjects": [{"$literal": fresh}, "$$ROOT"]}})
+        try:
+            head, created = await db.change(self.place, conditions, update, upsert=upsert)
+        except DuplicateKeyError:
+            return None  # it exists and does not match, or a bucket has one of the ids
+        if head is None:
+            db.trims.pop(self._trimmed, None)
+            return None
+        follow_up(db, self.place, head)
+        if oldest is not None and cut is not None:
+            self._remember(oldest, request.drafts, cut)
+        return self._receipt(head, created=created)
+
+    async def _planned(self) -> AppendReceipt:
+        """Do the append with a look at the state before it."""
+        async with self.db.lock(self.place):
+            async for _ in self.db.attempts(self.request.key):
+                head = await self.db.head(self.place, without=("body", "tail.b", "tail.x"))
+                if head is None:
+                    receipt = await self._create()
+                else:
+                    receipt = await self._go_on(head)
+                if receipt is not None:
+                    return receipt
+        raise AssertionError("unreachable")
+
+    async def _go_on(self, head: Document) -> AppendReceipt | None:
+        """Return the receipt of an append to a session, None where others came first."""
+        db, request = self.db, self.request
+        if await settle(db, self.place, head):
+            return None
+        known, left_over = await find_known(db, self.place, head, request.drafts)
+        if any(sequence >= head["next"] for sequence, _, _ in known.values()):
+            return None
+        plan = plan_append(
+            request, planned_head(head), {id: found[:2] for id, found in known.items()}
+        )
+        if not plan.drafts:
+            return plan.receipt
+        if left_over:
+            await purge(db, self.place, head)
+        oldest = cut = None
+        if request.retention is not None:
+            count, _, _, _ = stream_of(head, request.stream)
+            wanted = count + len(plan.drafts) - request.retention.max_messages
+            oldest = await read_oldest(db, self.place, head, request.stream, wanted=max(wanted, 0))
+            cut = self._cut(oldest, plan.drafts)
+        stage = self._stage(plan.drafts, self._rows(plan), cut)
+        conditions = {name: head[name] for name in ("incarnation", "version", "frozen")}
+        changed, _ = await db.change(
+            self.place, {**conditions, "memory_enabled": True}, [{"$set": stage}]
+        )
+        if changed is None:
+            return None
+        follow_up(db, self.place, changed)
+        if oldest is not None and cut is not None:
+            self._remember(oldest, plan.drafts, cut)
+        return plan.receipt
+
+    async def _create(self) -> AppendReceipt | None:
+        """Return the receipt of a first append, None where the session exists by now."""
+        request, db = self.request, self.db
+        plan = plan_append(request, None, {})
+        incarnation = plan.receipt.incarnation
+        head = fresh_head(request.key, request.create, incarnation, request.now)
+        if plan.drafts:
+            oldest = Oldest(incarnation, 0, 1, 0, (), complete=True)
+            cut = self._cut(oldest, plan.drafts) if request.retention else None
+            _fill(head, request, self._rows(plan), cut)
+        try:
+            await db.collection.insert_one(head)
+        except DuplicateKeyError:
+            return None
+        follow_up(db, self.place, head)
+        return plan.receipt
+
+    def _conditions(self) -> Document:
+        """Return what the first attempt depends on."""
+        request = self.request
+        ids = [draft.id for draft in request.drafts]
+        conditions: Document = {"memory_enabled": True, "tail.i": {"$nin": ids}}
+        timed = [id for id in ids if TIMED.fullmatch(id)]
+        if timed:
+            conditions["high"] = {"$lt": min(timed)}
+        if request.incarnation is not None:
+            conditions["incarnation"] = request.incarnation
+        if request.expected_version is not None:
+            conditions["version"] = request.expected_version
+        if self.size > BUCKET_BYTES:
+            conditions["frozen"] = 0
+        return conditions
+
+    def _may_create(self) -> bool:
+        request = self.request
+        return (
+            self.place not in self.db.seen
+            and request.incarnation is None
+            and request.expected_version in (None, 0)
+            and request.create.memory_enabled
+        )
+
+    def _stage(
+        self, drafts: Sequence[MessageDraft], rows: Sequence[Document], cut: Cut | None
+    ) -> Document:
+        """Return the stage of an update that adds rows to a head."""
+        stream = self.request.stream
+        field = f"streams.{stream_field(stream)}"
+        count = {"$ifNull": [f"${field}.c", 0]}
+        opening = "$next" if opening_of([{**rows[0], "n": 1}]) else 0
+        tail: Document = {
+            "$concatArrays": [
+                "$tail",
+                [
+                    {"$mergeObjects": [{"$literal": row}, {"n": {"$add": ["$next", index]}}]}
+                    for index, row in enumerate(rows)
+                ],
+            ]
+        }
+        stage: Document = {
+            "next": {"$add": ["$next", len(rows)]},
+            "version": {"$add": ["$version", 1]},
+            "updated_at": self.request.now,
+            "tail": tail,
+            "ids": _others(rows),
+            "frozen": {"$cond": [IS_FULL, {"$subtract": ["$next", 1]}, "$frozen"]},
+            f"{field}.c": {"$add": [count, len(rows)]},
+            f"{field}.o": {
+                "$cond": [{"$eq": [count, 0]}, opening, {"$ifNull": [f"${field}.o", 0]}]
+            },
+        }
+        if timed := timed_ids(rows):
+            stage["top"] = {"$max": ["$top", max(timed)]}
+        if stream == MAIN_STREAM:
+            stage["last_message_at"] = drafts[-1].created_at
+        return stage if cut is None or not cut.floor else stage | cut.stage(stream, field, tail)
+
+    def _rows(self, plan: AppendPlan) -> list[Document]:
+        """Return the rows of those messages that a plan adds."""
+        added = {draft.id for draft in plan.drafts}
+        return [row for row in self.rows if row["i"] in added]
+
+    def _cut(self, oldest: Oldest, drafts: Sequence[MessageDraft]) -> Cut | None:
+        assert self.request.retention is not None
+        added = _places(drafts, oldest.next_sequence)
+        return oldest.cut(added, most=self.request.retention.max_messages)
+
+    @property
+    def _trimmed(self) -> tuple[bytes, str]:
+        return self.place, self.request.stream
+
+    def _remember(self, oldest: Oldest, drafts: Sequence[MessageDraft], cut: Cut) -> None:
+        """Keep what the next append needs to trim the stream, if nobody comes between."""
+        trims = self.db.trims
+        trims.pop(self._trimmed, None)
+        trims[self._trimmed] = oldest.after(_places(drafts, oldest.next_sequence), cut)
+        if len(trims) > REMEMBERED:
+            del trims[next(iter(trims))]
+
+    def _receipt(self, head: Document, *, created: bool) -> AppendReceipt:
+        count = len(self.rows)
+        return AppendReceipt(
+            incarnation=head["incarnation"],
+            version=head["version"],
+            ids=tuple([draft.id for draft in self.request.drafts]),
+            sequences=tuple(range(head["next"] - count, head["next"])),
+            stored=count,
+            created=created,
+        )
+
+
+REMEMBERED: Final = 256
+"""Of how many streams a store remembers what it needs to trim them."""
+
+
+def check_batch(rows: Sequence[Document]) -> int:
+    """Return how many bytes rows take. Raises `TooLargeError` for too many."""
+    size: int = sum([row["z"] for row in rows])
+    if size > BATCH_BYTES:
+        raise TooLargeError(
+            f"the messages take {size} bytes together; the mongo store takes at most {BATCH_BYTES} "
+            "at once. Append them in several calls, and keep large content as attachments"
+        )
+    return size
+
+
+def timed_ids(rows: Sequence[Document]) -> list[str]:
+    """Return those ids of rows that grow with time."""
+    return [row["i"] for row in rows if TIMED.fullmatch(row["i"])]
+
+
+def _others(rows: Sequence[Document]) -> object:
+    """Return what the head's `ids` become: the ids of rows that only the unique index can check."""
+    ids = [row["i"] for row in rows if not TIMED.fullmatch(row["i"])]
+    return {"$literal": ids} if ids else "$$REMOVE"
+
+
+async def find_known(
+    db: Connection, place: bytes, head: Document, drafts: Sequence[MessageDraft]
+) -> tuple[Known, bool]:
+    """Return which of the drafts a session has already.
+
+    Also whether ids of some are left over in buckets, from messages that were removed.
+    """
+    wanted = {draft.id for draft in drafts}
+    known = {row["i"]: (row["n"], row["d"], row["k"]) for row in head["tail"] if row["i"] in wanted}
+    cursor = db.collection.find(
+        {"s": place, "ids": {"$in": list(wanted)}, "incarnation": head["incarnation"]},
+        {"ids": 1, "n": 1, "d": 1},
+    )
+    left_over = False
+    for bucket in await cursor.to_list(None):
+        if "n" not in bucket:
+            continue  # the head itself: its rows were in the tail
+        stream = bucket["_id"]["k"]
+        _, _, floor, opening = stream_of(head, stream)
+        for id, sequence, digest in zip(bucket["ids"], bucket["n"], bucket["d"], strict=True):
+            if id in wanted and (sequence >= floor or sequence == opening):
+                known.setdefault(id, (sequence, digest, stream))
+            elif id in wanted:
+                left_over = True
+    return known, left_over
+
+
+def follow_up(db: Connection, place: bytes, head: Document) -> None:
+    """Note that a session exists, and begin to move its rows where it is time to."""
+    db.note(place)
+    if head["frozen"]:
+        db.begin(place, lambda: roll(db, place))
+
+
+def _places(drafts: Sequence[MessageDraft], first: int) -> list[Place]:
+    return [
+        Place(sequence, draft.turn_start, draft.role)
+        for sequence, draft in enumerate(drafts, start=first)
+    ]
+
+
+def _fill(
+    head: Document, request: AppendRequest, rows: Sequence[Document], cut: Cut | None
+) -> None:
+    """Put the rows of a first append into a fresh head."""
+    for sequence, row in enumerate(rows, start=1):
+        row["n"] = sequence
+    left = [row for row in rows if cut is None or cut.keeps(row["n"])]
+    stream = {"c": len(left), "o": opening_of(left)}
+    if cut is not None and cut.floor:
+        stream |= {"f": cut.floor, "t": cut.removed}
+    head["streams"] = {stream_field(request.stream): stream}
+    head["next"] = 1 + len(rows)
+    head["version"] = 1
+    head["tail"] = left
+    head["top"] = max(timed_ids(rows), default="")
+    if request.stream == MAIN_STREAM:
+        head["last_message_at"] = request.drafts[-1].created_at

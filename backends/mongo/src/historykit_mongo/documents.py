@@ -1,0 +1,315 @@
+"""The documents of the collection, and what they hold.
+
+A session is one head document and any number of buckets. The head's `tail` holds the newest
+messages, a row each; when it is long enough they move into buckets, where each property of the
+messages is an array of its own, because that is read several times faster.
+
+Rows have short names, since every message carries them: n sequence, k stream, i id, r role, b body,
+c created_at, t turn_start, d digest, z size; and where there are any, x extra, e reaction,
+v revision."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import groupby
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from historykit.planning import INSTRUCTION_ROLES
+from historykit.records import (
+    MessageDraft,
+    RunLease,
+    SessionDraft,
+    SessionHead,
+    SessionKey,
+    SessionRecord,
+    StoredMessage,
+)
+
+__all__ = [
+    "BUCKET_BYTES",
+    "BUCKET_ROWS",
+    "LARGEST",
+    "Document",
+    "at",
+    "bucket_messages",
+    "buckets_of",
+    "fresh_head",
+    "held_by",
+    "is_bucket",
+    "message_of",
+    "opening_of",
+    "place_of",
+    "planned_head",
+    "rewritten",
+    "row_of",
+    "row_size",
+    "rows_of",
+    "session_record",
+    "span",
+    "stream_field",
+    "stream_of",
+    "times_of",
+]
+
+Document = dict[str, Any]
+
+BUCKET_ROWS: Final = 32
+"""So many messages of one stream make a bucket, unless they are large."""
+
+BUCKET_BYTES: Final = 64 << 10
+"""So many bytes of messages make a bucket."""
+
+LARGEST: Final = (1 << 63) - 1
+"""The largest integer of BSON: above every sequence."""
+
+COLUMNS: Final = (("n", "n"), ("ids", "i"), ("r", "r"), ("b", "b"), ("t", "t"), ("d", "d"))
+"""The columns of a bucket that are arrays, and what a row calls their values."""
+
+RARE: Final = ("x", "e", "v")
+ROW_BYTES: Final = 100
+"""About what a row takes beside its body."""
+
+
+def place_of(key: SessionKey) -> bytes:
+    """Return what stands for a key in the database: a digest of its parts and their lengths."""
+    digest = blake2b(digest_size=20)
+    for part in (key.namespace, key.user_id, key.session_id):
+        data = part.encode()
+        digest.update(len(data).to_bytes(4, "big"))
+        digest.update(data)
+    return digest.digest()
+
+
+def at(place: bytes) -> Document:
+    """Return the filter for a head. It has the shard key `s` in it."""
+    return {"_id": place, "s": place}
+
+
+def span(place: bytes, stream: str, *, first: int = 0, before: int = LARGEST) -> Document:
+    """Return the filter for the buckets of a stream that begin at `first` and below `before`."""
+    begin, end = ({"s": place, "k": stream, "n": number} for number in (first, before))
+    return {"_id": {"$gte": begin, "$lt": end}, "s": place}
+
+
+def is_bucket(document: Document) -> bool:
+    """Return whether a document of the collection is a bucket, and not a head."""
+    return isinstance(document["_id"], dict)
+
+
+def stream_field(stream: str) -> str:
+    """Return the name of a stream as the name of a field, which has no dot and no dollar."""
+    return quote(stream, safe="").replace(".", "%2E")
+
+
+def stream_of(head: Document, stream: str) -> tuple[int, int, int, int]:
+    """Return how many messages a stream has and how many were trimmed, its floor and its opening.
+
+    What is below the floor is dead, except the opening, a system message. 0 stands for none.
+    """
+    found = head["streams"].get(stream_field(stream), {})
+    return found.get("c", 0), found.get("t", 0), found.get("f", 0), found.get("o", 0)
+
+
+def fresh_head(key: SessionKey, draft: SessionDraft, incarnation: str, now: int) -> Document:
+    """Return the head of a session without messages.
+
+    `next` is the next sequence. `frozen` is the last sequence of the rows that are on their way
+    into buckets, or 0. `top` is the largest of the ids that grow with time, `high` the largest of
+    those in buckets: an id above it is in none.
+    """
+    place = place_of(key)
+    return {
+        **at(place),
+        "namespace": key.namespace,
+        "user_id": key.user_id,
+        "session_id": key.session_id,
+        "incarnation": incarnation,
+        "agent_id": draft.agent_id,
+        "status": draft.status,
+        "memory_enabled": draft.memory_enabled,
+        "labels": sorted(draft.labels),
+        "body": draft.body,
+        "created_at": now if draft.created_at is None else draft.created_at,
+        "updated_at": now,
+        "last_message_at": None,
+        "version": 0,
+        "revision": 0,
+        "epoch": 0,
+        "next": 1,
+        "frozen": 0,
+        "top": "",
+        "high": "",
+        "streams": {},
+        "tail": [],
+    }
+
+
+def planned_head(head: Document) -> SessionHead:
+    """Return the part of a head that the plan of an append needs."""
+    return SessionHead(
+        incarnation=head["incarnation"],
+        version=head["version"],
+        next_sequence=head["next"],
+        memory_enabled=head["memory_enabled"],
+    )
+
+
+def held_by(head: Document) -> RunLease | None:
+    """Return the hold of a run on the session, expired or not."""
+    run = head.get("run")
+    return None if run is None else RunLease(run_id=run["id"], expires_at=int(run["expires_at"]))
+
+
+def session_record(head: Document) -> SessionRecord:
+    """Return the session that a head describes."""
+    lease, last = held_by(head), head["last_message_at"]
+    return SessionRecord(
+        key=SessionKey(head["namespace"], head["user_id"], head["session_id"]),
+        incarnation=head["incarnation"],
+        agent_id=head["agent_id"],
+        status=head["status"],
+        memory_enabled=head["memory_enabled"],
+        labels=frozenset(head["labels"]),
+        body=head["body"],
+        created_at=int(head["created_at"]),
+        updated_at=int(head["updated_at"]),
+        last_message_at=None if last is None else int(last),
+        streams={
+            unquote(field): stream["c"] for field, stream in head["streams"].items() if stream["c"]
+        },
+        version=head["version"],
+        revision=head["revision"],
+        run_id=lease.run_id if lease else None,
+        run_expires_at=lease.expires_at if lease else None,
+    )
+
+
+def row_of(draft: MessageDraft, stream: str) -> Document:
+    """Return the row of a message; its sequence is given in the database."""
+    row: Document = {
+        "k": stream,
+        "i": draft.id,
+        "r": draft.role,
+        "b": draft.body,
+        "c": draft.created_at,
+        "t": draft.turn_start,
+        "d": draft.digest,
+    }
+    if draft.extra is not None:
+        row["x"] = draft.extra
+    row["z"] = row_size(row)
+    return row
+
+
+def row_size(row: Document) -> int:
+    """Return about how many bytes a row takes."""
+    return len(row.get("b", b"")) + len(row.get("x", b"")) + len(row["i"]) + ROW_BYTES
+
+
+def message_of(row: Document) -> StoredMessage:
+    """Return the message that a row holds."""
+    return StoredMessage(
+        row["n"],
+        row["i"],
+        row["r"],
+        row["b"],
+        int(row["c"]),  # the driver has a class of its own for integers of 64 bits
+        row["t"],
+        row.get("e"),
+        row.get("x"),
+        row.get("v", 0),
+    )
+
+
+def opening_of(rows: Sequence[Document]) -> int:
+    """Return the sequence of the first row if it instructs the model, else 0."""
+    return rows[0]["n"] if rows and rows[0]["r"] in INSTRUCTION_ROLES else 0
+
+
+def buckets_of(place: bytes, incarnation: str, rows: Iterable[Document]) -> Iterator[Document]:
+    """Yield the buckets for rows that leave the tail."""
+    for stream, group in groupby(sorted(rows, key=_by_stream), key=lambda row: row["k"]):
+        for chunk in _chunks(group):
+            first = chunk[0]["n"]
+            yield {
+                "_id": {"s": place, "k": stream, "n": first, "i": incarnation},
+                "s": place,
+                "incarnation": incarnation,
+                "changes": 0,
+                **_columns(chunk),
+            }
+
+
+def rewritten(bucket: Document, rows: Sequence[Document]) -> Document:
+    """Return a bucket with other rows in it.
+
+    One without rows stays, so that nobody who was slow to roll puts the old one in its place. It
+    has an id that no message can have, since no two buckets may have none.
+    """
+    named = {name: bucket[name] for name in ("_id", "s", "incarnation")}
+    changed = {**named, "changes": bucket["changes"] + 1, **_columns(rows)}
+    return changed if rows else {**changed, "ids": [f"\0{bucket['_id']['n']}"]}
+
+
+def rows_of(bucket: Document) -> list[Document]:
+    """Return the rows of a bucket."""
+    if not bucket["n"]:
+        return []
+    stream = bucket["_id"]["k"]
+    columns = [bucket[column] for column, _ in COLUMNS]
+    names = [name for _, name in COLUMNS]
+    rare = {each["n"]: each for each in bucket.get("rare", ())}
+    return [
+        {
+            "k": stream,
+            "c": c,
+            **dict(zip(names, values, strict=True)),
+            **rare.get(values[0], {}),
+        }
+        for c, *values in zip(times_of(bucket), *columns, strict=False)
+    ]
+
+
+def times_of(bucket: Document) -> tuple[int, ...]:
+    """Return when the messages of a bucket were created."""
+    data = bucket["c"]
+    return struct.unpack(f"<{len(data) // 8}q", data)
+
+
+def bucket_messages(bucket: Document) -> list[StoredMessage]:
+    """Return the messages of a bucket, oldest first."""
+    if "rare" in bucket or not bucket["n"]:
+        return [message_of(row) for row in rows_of(bucket)]
+    named = (bucket[column] for column in ("n", "ids", "r", "b"))
+    return list(map(StoredMessage, *named, times_of(bucket), bucket["t"]))
+
+
+def _columns(rows: Sequence[Document]) -> Document:
+    columns: Document = {column: [row[name] for row in rows] for column, name in COLUMNS}
+    # The driver reads an integer of 64 bits as a class of its own, one at a time.
+    columns["c"] = struct.pack(f"<{len(rows)}q", *[row["c"] for row in rows])
+    rare = [
+        {"n": row["n"], **{name: row[name] for name in RARE if name in row}}
+        for row in rows
+        if not row.keys().isdisjoint(RARE)
+    ]
+    return {**columns, "rare": rare} if rare else columns
+
+
+def _chunks(rows: Iterable[Document]) -> Iterator[list[Document]]:
+    chunk: list[Document] = []
+    size = 0
+    for row in rows:
+        if chunk and (len(chunk) == BUCKET_ROWS or size >= BUCKET_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(row)
+        size += row["z"]
+    yield chunk
+
+
+def _by_stream(row: Document) -> tuple[str, int]:
+    return row["k"], row["n"]
