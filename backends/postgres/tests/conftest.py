@@ -1,39 +1,44 @@
-"""What the tests of the PostgreSQL backend share: servers, and a schema of a test's own."""
+"""What the tests of the PostgreSQL backend share: a schema of each test's own, and processes."""
 
 from __future__ import annotations
 
-import secrets
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, cast
 
 import psycopg
 import pytest
 
 from historykit.records import SessionKey
 from historykit_postgres import PostgresConfig, PostgresStore
-from tests.services.postgres import POSTGRES_15, POSTGRES_18, PostgresServer
+from tests.services.plugin import Servers
+from tests.services.postgres import PostgresServer, PostgresService, connect
 
 Inside = Callable[..., list[Any]]
+Make = Callable[..., PostgresStore]
+Start = Callable[..., "subprocess.Popen[str]"]
 
+PRELUDE = """
+import asyncio, os, sys
+from historykit.errors import *
+from historykit.records import *
+from historykit.testing.drafts import conversation, draft, drafts, texts
+from historykit_postgres import PostgresConfig, PostgresStore
 
-@pytest.fixture(scope="session")
-def postgres15() -> Iterator[PostgresServer]:
-    """A server of the oldest version that is supported."""
-    with POSTGRES_15.private(next(POSTGRES_15.programs())) as server:
-        yield server
+url, schema, *arguments = sys.argv[1:]
+key = SessionKey("app", "", "s")
 
-
-@pytest.fixture(scope="session")
-def postgres18() -> Iterator[PostgresServer]:
-    """A server of the newest version that is supported."""
-    with POSTGRES_18.private(next(POSTGRES_18.programs())) as server:
-        yield server
+def make(**settings):
+    return PostgresStore(PostgresConfig(url=url, schema=schema, **settings))
+"""
 
 
 @pytest.fixture
-def server(postgres18: PostgresServer) -> PostgresServer:
-    """The server for tests that need one of any version."""
-    return postgres18
+def key() -> SessionKey:
+    return SessionKey("app", "", "s")
 
 
 @pytest.fixture(params=["asyncpg", "psycopg"])
@@ -44,43 +49,77 @@ def driver(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def url(server: PostgresServer, driver: str) -> str:
-    """The server's URL, for each driver."""
-    return server.url.replace("postgresql:", f"postgresql+{driver}:")
+def url(postgres_url: str, driver: str) -> str:
+    """The server's URL, with each driver."""
+    return postgres_url.replace("postgresql:", f"postgresql+{driver}:")
 
 
 @pytest.fixture
-def schema(server: PostgresServer) -> Iterator[str]:
-    """The name of a schema that is not there yet, and is gone in the end."""
-    name = f"test_{secrets.token_hex(6)}"
-    yield name
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
-
-
-@pytest.fixture
-def key() -> SessionKey:
-    return SessionKey("app", "", "s")
-
-
-@pytest.fixture
-def make(url: str, schema: str) -> Callable[..., PostgresStore]:
-    """Return a function that makes a store in the schema."""
+def make(url: str, postgres_schema: str) -> Make:
+    """Return a function that makes a store in the test's schema, with each driver."""
 
     def make(**settings: Any) -> PostgresStore:
-        return PostgresStore(PostgresConfig(**{"url": url, "schema": schema, **settings}))
+        return PostgresStore(PostgresConfig(**{"url": url, "schema": postgres_schema, **settings}))
 
     return make
 
 
 @pytest.fixture
-def inside(server: PostgresServer, schema: str) -> Inside:
-    """Return a function that executes a statement in the schema, past the store."""
+def inside(postgres_url: str, postgres_schema: str) -> Iterator[Inside]:
+    """Return a function that executes a statement in the test's schema, past the store."""
+    with connect(postgres_url) as connection:
+        connection.execute("SELECT set_config('search_path', %s, false)", [postgres_schema])
 
-    def inside(statement: str, *values: object) -> list[Any]:
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute(f"SET search_path = {schema}")
-            cursor = connection.execute(statement, values or None)
+        def inside(statement: str, *values: object) -> list[Any]:
+            cursor = connection.execute(cast(Any, statement), values or None)
             return cursor.fetchall() if cursor.description else []
 
-    return inside
+        yield inside
+
+
+@pytest.fixture
+def holding(postgres_url: str, postgres_schema: str, key: SessionKey) -> Iterator[psycopg.Connection]:
+    """A connection of somebody else's whose transaction holds the session's row, until it ends."""
+    with connect(postgres_url) as connection, connection.transaction():
+        connection.execute("SELECT set_config('search_path', %s, true)", [postgres_schema])
+        connection.execute("SELECT 1 FROM historykit_sessions FOR UPDATE")
+        yield connection
+
+
+@pytest.fixture
+def own_server(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[Callable[..., Any]]:
+    """Return a function that starts a private server of the version selected, with options."""
+    servers = cast(Servers, request.config.pluginmanager.getplugin("historykit-servers"))
+    service = cast(PostgresService, servers.services["postgres"])
+    with ExitStack() as stack:
+
+        def start(*options: str) -> PostgresServer:
+            return stack.enter_context(PostgresServer(next(service.programs()), *options))
+
+        yield start
+
+
+@pytest.fixture
+def start(url: str, postgres_schema: str) -> Iterator[Start]:
+    """Return a function that starts a process of Python with a script that uses the schema.
+
+    The script finds `make`, `key` and the arguments, and the names that a script needs.
+    """
+    processes = []
+
+    def start(script: str, *arguments: object) -> Any:
+        command = [sys.executable, "-c", PRELUDE + textwrap.dedent(script), url, postgres_schema]
+        process = subprocess.Popen(
+            [*command, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()

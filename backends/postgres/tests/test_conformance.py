@@ -3,37 +3,24 @@ from __future__ import annotations
 import pytest
 
 from historykit.testing import HistoryConformance
-from tests.services.postgres import PostgresServer
 
 
 class Postgres(HistoryConformance):
-    """The suite on one schema of a server, which the tests share."""
+    """The suite in a schema of each test."""
 
     backend = "postgres"
+    driver = ""
     __test__ = False
 
-
-class TestPostgres18(Postgres):
     @pytest.fixture
-    def backend_config(self, postgres18: PostgresServer) -> dict[str, object]:
-        return {"url": postgres18.url, "schema": "conformance"}
+    def backend_config(self, postgres_url: str, postgres_schema: str) -> dict[str, object]:
+        url = postgres_url.replace("postgresql:", f"postgresql+{self.driver}:")
+        return {"url": url, "schema": postgres_schema}
 
 
-class TestPostgres18Psycopg(Postgres):
-    @pytest.fixture
-    def backend_config(self, postgres18: PostgresServer) -> dict[str, object]:
-        url = postgres18.url.replace("postgresql:", "postgresql+psycopg:")
-        return {"url": url, "schema": "conformance_psycopg"}
+class TestAsyncpg(Postgres):
+    driver = "asyncpg"
 
 
-class TestPostgres15(Postgres):
-    @pytest.fixture
-    def backend_config(self, postgres15: PostgresServer) -> dict[str, object]:
-        return {"url": postgres15.url, "schema": "conformance"}
-
-
-class TestPostgres15Psycopg(Postgres):
-    @pytest.fixture
-    def backend_config(self, postgres15: PostgresServer) -> dict[str, object]:
-        url = postgres15.url.replace("postgresql:", "postgresql+psycopg:")
-        return {"url": url, "schema": "conformance_psycopg"}
+class TestPsycopg(Postgres):
+    driver = "psycopg"

@@ -93,7 +93,7 @@ def _check_url(url: str) -> None:
 def _check_name(field: str, name: str | None, longest: int) -> None:
     if name is None:
         return
-    if name == "" or "\0" in name or not name.isprintable():
+    if not name.isprintable() or (name == "" and field == "schema"):
         raise _wrong(field, f"must be a name of printable characters, not {name!r}")
     if len(name.encode()) > longest:
         raise _wrong(field, f"must be at most {longest} bytes long, not {len(name.encode())}")

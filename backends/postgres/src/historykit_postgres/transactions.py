@@ -18,7 +18,7 @@ Work = Callable[[Driver], Awaitable[T]]
 """What is done on one connection. It may be done again on another one."""
 
 # Whatever the default of the role is: a statement has to see what was committed before it.
-BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 
 async def in_transaction(driver: Driver, work: Work[T], *, repeatable: bool = False) -> T:
