@@ -20,7 +20,7 @@ from historykit import (
 )
 from historykit.history import ATTEMPTS, History
 from historykit.memory import MemoryStore
-from historykit.records import Retention, SessionDraft
+from historykit.records import Retention, SessionDraft, SessionKey
 
 pytestmark = pytest.mark.asyncio
 
@@ -57,7 +57,7 @@ def texts(messages):
 async def test_a_history_is_opened_by_the_name_of_its_backend():
     """`open_history` gives a history over the backend of that name, with namespace and user."""
     async with historykit.open_history("memory", namespace="support", user_id="ada") as history:
-        assert history.key("s") == historykit.history.SessionKey("support", "ada", "s")
+        assert history.key("s") == SessionKey("support", "ada", "s")
         assert repr(history) == "History('memory', namespace='support', user_id='ada')"
 
 
@@ -73,6 +73,23 @@ async def test_settings_reach_the_backend():
     """A setting that the backend does not have is an error that names it."""
     with pytest.raises(ConfigError, match="path"):
         historykit.open_history("memory", path="chat.db")
+
+
+async def test_what_is_not_given_is_read_from_the_environment(monkeypatch):
+    """The backend, the namespace and the user come from the environment where no argument says."""
+    monkeypatch.setenv("HISTORYKIT_BACKEND", "memory")
+    monkeypatch.setenv("HISTORYKIT_NAMESPACE", "support")
+    monkeypatch.setenv("HISTORYKIT_USER_ID", "ada")
+    assert historykit.open_history().key("s") == SessionKey("support", "ada", "s")
+    history = historykit.open_history("memory", namespace="sales", user_id="")
+    assert history.key("s") == SessionKey("sales", "", "s")
+
+
+async def test_a_history_without_a_backend_says_how_to_name_one(monkeypatch):
+    """Without argument and environment the error names the ways to choose a backend."""
+    monkeypatch.delenv("HISTORYKIT_BACKEND", raising=False)
+    with pytest.raises(ConfigError, match="HISTORYKIT_BACKEND"):
+        historykit.open_history()
 
 
 async def test_a_history_needs_its_store_open():
@@ -97,6 +114,21 @@ async def test_users_have_their_own_sessions(history):
     assert await history.as_user("bob").load("s") == []
     with pytest.raises(InvalidRequestError, match="user_id"):
         history.as_user("")
+
+
+async def test_a_view_of_a_user_leaves_the_store_open(history):
+    """Closing the history of one user closes nothing for the others."""
+    async with history.as_user("ada") as view:
+        await view.append("s", user("a"))
+    await history.as_user("bob").aclose()
+    assert texts(await history.as_user("ada").load("s")) == ["a"]
+
+
+@pytest.mark.parametrize("key", ["", 5, "\0"])
+async def test_an_idempotency_key_is_an_identifier(history, key):
+    """A key that is empty, as where a header is missing, or no text is refused by its name."""
+    with pytest.raises(InvalidRequestError, match="idempotency_key"):
+        await history.append("s", user("a"), idempotency_key=key)
 
 
 async def test_messages_come_back_as_new_objects(history):

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from historykit.codec import MessageCodec, content_digest
-from historykit.config import DEFAULT_NAMESPACE, HistoryConfig, build_config
+from historykit.config import DEFAULT_NAMESPACE, HistoryConfig, build_config, load_config
 from historykit.drafting import checked, draft_messages
 from historykit.errors import (
     InvalidRequestError,
@@ -41,7 +41,7 @@ ATTEMPTS = 10
 
 
 def open_history(
-    backend: str | HistoryConfig,
+    backend: str | HistoryConfig | None = None,
     /,
     *,
     namespace: str | None = None,
@@ -52,19 +52,22 @@ def open_history(
 ) -> History:
     """Return the history of the backend with that name, to be used with `async with`.
 
-    `settings` are the fields of the backend's configuration. Instead of a name, a `HistoryConfig`
-    from `load_config` is taken; arguments given here go before what it says. Nothing is connected
-    before ``async with`` or `History.open`.
+    `settings` are the fields of the backend's configuration. What is not given, the backend too, is
+    read from the environment. Instead of a name, a `HistoryConfig` from `load_config` is taken;
+    arguments given here go before what it says. Nothing is connected before ``async with`` or
+    `History.open`.
 
     Raises the errors of `load_backend`, and `ConfigError` for a setting that is wrong.
     """
-    config = backend if isinstance(backend, HistoryConfig) else HistoryConfig(backend=backend)
-    spec = load_backend(config.backend)
-    store = spec.make_store(build_config(spec, {**config.settings, **settings}), clock=clock)
+    if not isinstance(backend, HistoryConfig):
+        backend = load_config(backend=backend, **settings)
+        settings = {}
+    spec = load_backend(backend.backend)
+    store = spec.make_store(build_config(spec, {**backend.settings, **settings}), clock=clock)
     return History(
         store,
-        namespace=config.namespace if namespace is None else namespace,
-        user_id=config.user_id if user_id is None else user_id,
+        namespace=backend.namespace if namespace is None else namespace,
+        user_id=backend.user_id if user_id is None else user_id,
         codec=codec,
     )
 
@@ -73,8 +76,10 @@ class History:
     """The sessions of one namespace in one store, of one user or of nobody in particular.
 
     As an asynchronous context manager it opens and closes its store. Histories made by `as_user`
-    and providers share the store and leave it open.
+    and providers share the store, and leave it open whatever is done with them.
     """
+
+    _closes_store = True
 
     def __init__(
         self,
@@ -101,8 +106,9 @@ class History:
         return self
 
     async def aclose(self) -> None:
-        """Close the store. Closing twice does nothing."""
-        await self.store.aclose()
+        """Close the store, if it is this history's own. Closing twice does nothing."""
+        if self._closes_store:
+            await self.store.aclose()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -117,12 +123,14 @@ class History:
 
     def as_user(self, user_id: str) -> History:
         """Return the same history as one user sees it: the sessions of that user and no others."""
-        return History(
+        history = History(
             self.store,
             namespace=self.namespace,
             user_id=check_id(user_id, "user_id"),
             codec=self.codec,
         )
+        history._closes_store = False
+        return history
 
     def key(self, session_id: str) -> SessionKey:
         """Return where a session of this history lives in the store."""
@@ -158,6 +166,8 @@ class History:
         Raises `EncodeError` naming the item that cannot be stored, and the errors of
         `HistoryStore.append`.
         """
+        if idempotency_key is not None:
+            check_id(idempotency_key, "idempotency_key")
         if not messages:
             return None
         return await self.store.append(
