@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, cast
 
-import psycopg
 import pytest
 
 from historykit.records import SessionKey
@@ -75,15 +74,6 @@ def inside(postgres_url: str, postgres_schema: str) -> Iterator[Inside]:
             return cursor.fetchall() if cursor.description else []
 
         yield inside
-
-
-@pytest.fixture
-def holding(postgres_url: str, postgres_schema: str, key: SessionKey) -> Iterator[psycopg.Connection]:
-    """A connection of somebody else's whose transaction holds the session's row, until it ends."""
-    with connect(postgres_url) as connection, connection.transaction():
-        connection.execute("SELECT set_config('search_path', %s, true)", [postgres_schema])
-        connection.execute("SELECT 1 FROM historykit_sessions FOR UPDATE")
-        yield connection
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ class PsycopgDriver:
 
     async def execute(self, statement: str, /) -> object:
         """Execute a statement without arguments and rows."""
-        return await self._cursor(self._connection).execute(statement)
+        return await self._cursor(self._connection).execute(statement, prepare=False)
 
     @property
     def closed(self) -> bool:
