@@ -23,7 +23,7 @@ from historykit.records import (
 )
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_redis import RedisConfig, RedisStore
-from tests.services.processes import HOST
+from tests.services.processes import HOST, wait_until
 from tests.services.redis import RedisServer, connect
 
 Open = Callable[..., Awaitable[RedisStore]]
@@ -134,12 +134,13 @@ async def test_sentinel_leads_to_the_primary(
 ) -> None:
     """A store behind sentinels, the first of which is away, follows a failover: it fails until
     there is another primary, and then goes on with what reached that."""
-    primary, _, url = behind_sentinel
+    primary, replica, url = behind_sentinel
     async with RedisStore(RedisConfig(url=url, timeout=1.0)) as store:
         await use(store, key)
+        key = SessionKey("app", "", "other")
         await store.append(key, drafts("m", 2))
-        with connect(primary.url) as client:
-            assert client.wait(1, 10_000) == 1
+        with connect(replica.url) as client:
+            wait_until(lambda: client.hgetall("hk1:{app::other}:s")[b"n:main"], failed=lambda: None)
         primary.kill()
         batch = [draft("m 2")]
         async with asyncio.timeout(30):

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import redis
 import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import ConstantBackoff
 
 from historykit.errors import StorageUnavailableError
 from historykit.records import (
@@ -77,8 +79,14 @@ async def test_append_to_a_frozen_server_is_stored_once(
 async def test_append_through_a_client_that_tries_ten_times_is_stored_once(
     server: RedisServer, open_store: Open, key: SessionKey
 ) -> None:
-    """The retries of a client that was handed in, ten by default, store the messages once."""
-    client = redis.asyncio.Redis(host=HOST, port=server.port, socket_timeout=0.5)
+    """The retries of a client that was handed in store the messages once."""
+    client = redis.asyncio.Redis(
+        host=HOST,
+        port=server.port,
+        socket_timeout=0.5,
+        retry=Retry(ConstantBackoff(0.1), 10),
+        retry_on_error=[redis.ConnectionError, redis.TimeoutError],
+    )
     async with client:
         store = await open_store(client=client)
         await store.append(key, drafts("before", 2))

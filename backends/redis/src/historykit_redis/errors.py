@@ -33,6 +33,9 @@ from historykit.records import SessionKey
 
 __all__ = ["damaged", "translate"]
 
+ONE_OF_MANY: Final = (
+    "the server is part of a cluster; use a url of the form redis+cluster://host:port"
+)
 REFUSED: Final[tuple[tuple[type[Exception], str], ...]] = (
     (AuthenticationError, "the server refuses user or password; correct them in the url"),
     (
@@ -80,6 +83,8 @@ def translate(error: Exception, operation: str) -> HistoryKitError:
         return WrongLoopError(
             f"{what}: the client belongs to another event loop; hand in one for each loop"
         )
+    if str(error).startswith("MOVED"):  # older versions of the driver have no class for it here
+        return StorageError(f"{what}: {ONE_OF_MANY}")
     if str(error).startswith(UNAVAILABLE_CODES):
         return StorageUnavailableError(f"{what}: {_shown(error)}")
     return StorageError(f"{what}: {_shown(error)}")
