@@ -125,7 +125,7 @@ def test_a_check_as_json(run: Run) -> None:
 def test_the_configured_store_is_checked(run: Run) -> None:
     """Without a name, it is the backend of the configuration."""
     variables = {"HISTORYKIT_BACKEND": "sqlite", "HISTORYKIT_SQLITE_PATH": "chat.db"}
-    result = run("check", **variables)
+    result = run("check", "--set", "create=true", **variables)
     assert result.exit_code == 0
     assert "server: journal_mode" in result.stdout
 

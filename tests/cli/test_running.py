@@ -17,6 +17,11 @@ from tests.cli.conftest import Run
 STORE = ("--backend", "sqlite", "--set", "path=chat.db")
 
 
+def make_file(run: Run) -> None:
+    """Have an empty history at the path of `STORE`."""
+    assert run("sessions", *STORE, "--set", "create=true").exit_code == 0
+
+
 def test_the_version_is_that_of_the_distribution(run: Run) -> None:
     """`--version` says which historykit it is."""
     assert run("--version").output == f"historykit {version('historykit')}\n"
@@ -53,6 +58,26 @@ def test_what_cannot_start_exits_with_2(run: Run, arguments: tuple[str, ...], re
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("sessions",), ("show", "s1"), ("export",), ("export", "-o", "chat.jsonl"), ("check",)],
+    ids=" ".join,
+)
+def test_what_only_reads_makes_no_store(run: Run, command: tuple[str, ...]) -> None:
+    """A mistyped path is named, with exit code 2; it does not become an empty history."""
+    result = run(*command, *STORE) if command != ("check",) else run("check", "sqlite", *STORE[2:])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"the file {Path('chat.db').absolute()} does not exist" in result.stderr
+    assert "set create=True" in result.stderr
+    assert not any(Path().iterdir())
+
+
+def test_who_asks_for_it_gets_a_new_store(run: Run) -> None:
+    """The setting of the user goes before that of the command."""
+    assert run("sessions", *STORE, "--set", "create=true").exit_code == 0
+    assert Path("chat.db").exists()
+
+
 @pytest.mark.parametrize("value", ["path", "=chat.db", "backend=sqlite", "environ=x"])
 def test_a_setting_that_is_none_is_a_usage_error(run: Run, value: str) -> None:
     """`--set` takes KEY=VALUE, and nothing that has an option of its own."""
@@ -63,6 +88,7 @@ def test_a_setting_that_is_none_is_a_usage_error(run: Run, value: str) -> None:
 
 def test_what_fails_exits_with_1(run: Run) -> None:
     """An error of a store that was opened is one line on stderr, and the exit code 1."""
+    make_file(run)
     result = run("show", "nowhere", *STORE)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
@@ -72,6 +98,7 @@ def test_what_fails_exits_with_1(run: Run) -> None:
 
 def test_debug_shows_where_an_error_comes_from(run: Run) -> None:
     """With `--debug` the traceback comes before the line."""
+    make_file(run)
     result = run("--debug", "show", "nowhere", *STORE)
     assert result.exit_code == 1
     assert result.stderr.startswith("Traceback")
@@ -97,13 +124,15 @@ def test_an_error_is_one_line_without_secrets(run: Run) -> None:
 def test_the_store_comes_from_the_environment(run: Run) -> None:
     """Backend and settings are read from variables."""
     variables = {"HISTORYKIT_BACKEND": "sqlite", "HISTORYKIT_SQLITE_PATH": "chat.db"}
-    assert run("sessions", **variables).exit_code == 0
+    assert run("sessions", **variables, HISTORYKIT_SQLITE_CREATE="true").exit_code == 0
     assert Path("chat.db").exists()
 
 
 def test_the_store_comes_from_a_file(run: Run) -> None:
     """Backend and settings are read from TOML; options go before it."""
-    Path("h.toml").write_text('[history]\nbackend = "sqlite"\n[history.sqlite]\npath = "a.db"\n')
+    Path("h.toml").write_text(
+        '[history]\nbackend = "sqlite"\n[history.sqlite]\npath = "a.db"\ncreate = true\n'
+    )
     assert run("sessions", "--config", "h.toml").exit_code == 0
     assert Path("a.db").exists()
     assert run("sessions", "--config", "h.toml", "--set", "path=b.db").exit_code == 0

@@ -86,6 +86,23 @@ async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     assert not directory.exists()
 
 
+async def test_a_file_that_is_not_to_be_made(tmp_path: Path) -> None:
+    """Without `create` a file that is not there is an error that names it, and stays away."""
+    path = tmp_path / "chat.db"
+    with pytest.raises(StorageError, match=f"the file {path} does not exist.*create=True"):
+        await SQLiteStore(SQLiteConfig(path=path, create=False)).open()
+    assert not path.exists()
+
+
+async def test_a_file_that_is_there_needs_no_making(path: Path, key: SessionKey) -> None:
+    """Without `create` a file that is there opens for reading and writing."""
+    async with SQLiteStore(SQLiteConfig(path=path)) as store:
+        await store.append(key, drafts("a", 1))
+    async with SQLiteStore(SQLiteConfig(path=path, create=False)) as store:
+        await store.append(key, drafts("b", 1))
+        assert len((await store.read(key)).messages) == 2
+
+
 async def test_a_path_that_is_a_directory(tmp_path: Path) -> None:
     """The error says that a file is wanted."""
     with pytest.raises(StorageError, match="is a directory; name a file"):
@@ -228,7 +245,9 @@ async def test_a_write_that_fails_is_survived(run: Callable[..., Any], path: Pat
 
 async def test_a_file_system_without_shared_memory_is_refused(path: Path) -> None:
     """Where there can be no write-ahead log, opening says so rather than doing without."""
-    file = Unshared(path=path, synchronous="full", migrate=False, migrations=MIGRATIONS)
+    file = Unshared(
+        path=path, create=True, synchronous="full", migrate=False, migrations=MIGRATIONS
+    )
     with pytest.raises(StorageError, match="put it on a local disk"):
         file.connect()
 

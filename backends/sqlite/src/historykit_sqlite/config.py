@@ -18,10 +18,13 @@ class SQLiteConfig:
     """Where a history lives, and how safely. Raises `ConfigError` for a setting that is wrong."""
 
     path: str | PathLike[str]
-    """The file, in a directory that exists. It is created if it is not there.
+    """The file, in a directory that exists.
 
     A relative path counts from the working directory of the moment in which the store is made. A
     file or a directory without write access opens for reading."""
+
+    create: bool = True
+    """Whether a file that is not there is made. Without it, opening is an error that names it."""
 
     synchronous: Literal["full", "normal"] = "full"
     """What a write waits for before it returns.

@@ -21,6 +21,7 @@ class DatabaseFile:
     """One file. Connections to it raise `StorageError` where it cannot be used."""
 
     path: Path
+    create: bool
     synchronous: Literal["full", "normal"]
     migrate: bool
     migrations: Sequence[Migration]
@@ -31,7 +32,7 @@ class DatabaseFile:
         Without write access to the file and its directory, it is a connection for reading.
         """
         writable = self._is_writable()
-        db = self._connect("mode=rwc" if writable else self._reading())
+        db = self._connect(self._writing() if writable else self._reading())
         try:
             outdated = is_outdated(db, self.path, self.migrations, migrate=self.migrate)
             if writable:
@@ -79,8 +80,16 @@ class DatabaseFile:
         if self.path.is_dir():
             raise StorageError(f"{self.path} is a directory; name a file")
         if not self.path.exists():
+            if not self.create:
+                raise StorageError(
+                    f"the file {self.path} does not exist; check the path, or set create=True to "
+                    "have it made"
+                )
             return True
         return os.access(self.path, os.W_OK) and os.access(directory, os.W_OK)
+
+    def _writing(self) -> str:
+        return "mode=rwc" if self.create else "mode=rw"
 
     def _reading(self) -> str:
         # With a write-ahead log even a reader writes, to its index; without one, a file that nobody

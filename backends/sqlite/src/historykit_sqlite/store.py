@@ -79,6 +79,7 @@ class SQLiteStore(HistoryStore):
     async def _open(self) -> None:
         file = DatabaseFile(
             path=self._path,
+            create=self._config.create,
             synchronous=self._config.synchronous,
             migrate=self._config.migrate,
             migrations=self._migrations,

@@ -40,7 +40,7 @@ async def check(config: HistoryConfig, as_json: bool) -> None:
     NAME is its backend, where none is configured. A guarantee is met or not by the server and the
     settings that were found. Exit code 2 if the store does not open.
     """
-    async with opened(config) as history:
+    async with opened(config, create=False) as history:
         server = await history.store.ping()
         spec = load_backend(config.backend)
         found: dict[str, Any] = {

@@ -7,6 +7,7 @@ import functools
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import click
 from historykit.config import HistoryConfig, Text, load_config
 from historykit.errors import BackendError, ConfigError, HistoryKitError
 from historykit.history import History, open_history
+from historykit.plugins import load_backend
 from historykit.redaction import redact_url
 
 __all__ = ["CommandGroup", "opened", "store_options"]
@@ -96,18 +98,27 @@ def _options() -> list[Any]:
 
 
 @asynccontextmanager
-async def opened(config: HistoryConfig) -> AsyncIterator[History]:
+async def opened(config: HistoryConfig, *, create: bool = True) -> AsyncIterator[History]:
     """Open the history that is configured, and close it at the end.
 
-    Raises `NotOpenedError` where that does not succeed, and the errors of `open_history`.
+    Without `create`, a backend that can tell makes no storage that is not there: a mistyped name
+    would be an empty history. Raises `NotOpenedError` where opening does not succeed, and the
+    errors of `open_history`.
     """
-    history = open_history(config)
+    history = open_history(config if create else _without_creating(config))
     try:
         await history.open()
     except HistoryKitError as error:
         raise NotOpenedError(str(error)) from error
     async with history:
         yield history
+
+
+def _without_creating(config: HistoryConfig) -> HistoryConfig:
+    known = {each.name for each in fields(load_backend(config.backend).config())}
+    if "create" not in known or "create" in config.settings:
+        return config
+    return replace(config, settings={**config.settings, "create": False})
 
 
 def _settings(

@@ -33,7 +33,7 @@ async def show(config: HistoryConfig, session: str, as_json: bool) -> None:
     A message that cannot be read is named at the end, and the exit code is 1. In the JSON, a value
     that JSON has no type for is written with a tag, as in an export.
     """
-    async with opened(config) as history:
+    async with opened(config, create=False) as history:
         loaded = await history.read(session, strict=False)
         if loaded.incarnation is None:
             raise NotFoundError(
@@ -75,7 +75,7 @@ async def sessions(
     as_json: bool,
 ) -> None:
     """List sessions, newest first. Without --user, those of all users."""
-    async with opened(config) as history:
+    async with opened(config, create=False) as history:
         query = SessionQuery(
             namespace=history.namespace,
             user_id=history.user_id or None,

@@ -66,7 +66,7 @@ async def export(config: HistoryConfig, session_id: str | None, output: str) -> 
     when all of it is.
     """
     sessions = messages = 0
-    async with opened(config) as history:
+    async with opened(config, create=False) as history:
         with _output(output) as file, _progress("Exporting") as advance:
             total = 1 if session_id is not None else await _count(history)
             async for line in export_sessions(history, session_id=session_id):
