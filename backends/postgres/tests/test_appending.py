@@ -162,9 +162,7 @@ async def test_conditions_are_met_or_refused(make: Make, key: SessionKey) -> Non
         life = first.incarnation
         await store.append(key, drafts("m", 1), incarnation=life, expected_version=1)
         with pytest.raises(VersionConflictError):
-            await store.append(
-                key, drafts("m", 1), incarnation=second.incarnation, expected_version=1
-            )
+            await store.append(key, drafts("m", 1), incarnation=life, expected_version=1)
         with pytest.raises(VersionConflictError):
             await store.append(key, drafts("m", 1), expected_version=0)
         await store.delete_session(key)

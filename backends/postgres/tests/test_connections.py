@@ -65,7 +65,7 @@ def calls_of(store: PostgresStore, key: SessionKey) -> list[Callable[[], Awaitab
 async def all_ended(inside: Inside) -> None:
     """Wait until the server has no connection of ours any more."""
     async with asyncio.timeout(5):
-        while inside(COUNT) != [(0,)]:
+        while inside(COUNT) != [(0,)]:  # noqa: ASYNC110  - the server tells nobody
             await asyncio.sleep(0.02)
 
 

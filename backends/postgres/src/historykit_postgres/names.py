@@ -25,10 +25,10 @@ class Names:
 
     def __init__(self, config: PostgresConfig) -> None:
         self.schema = config.schema
-        self._prefix = config.table_prefix
+        self.prefix = config.table_prefix
         self._tables = {name: self.table(name) for name in TABLES}
         # An index lies in the schema of its table and is not named with it.
-        self._indexes = {name: quoted(self._prefix + name) for name in INDEXES}
+        self._indexes = {name: quoted(self.prefix + name) for name in INDEXES}
         self._filled: dict[str, str] = {}
 
     def __call__(self, statement: str) -> str:
@@ -41,7 +41,7 @@ class Names:
 
     def table(self, name: str) -> str:
         """Return the quoted name of a table."""
-        table = quoted(self._prefix + name)
+        table = quoted(self.prefix + name)
         return table if self.schema is None else f"{quoted(self.schema)}.{table}"
 
     @property

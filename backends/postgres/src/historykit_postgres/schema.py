@@ -109,9 +109,18 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
 )
 """The way from an empty database to version 1, from version 1 to version 2, and so on."""
 
-FIND_VERSION_TABLE: Final = "SELECT to_regclass($1::text) IS NOT NULL"
+# Not to_regclass: behind a lock that was waited for, it may still answer as before.
+FIND_TABLE: Final = """
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relname = $1::text
+      AND CASE WHEN $2::text IS NULL THEN pg_table_is_visible(c.oid) ELSE n.nspname = $2::text END
+)
+"""
 READ_VERSION: Final = "SELECT version FROM {schema_version}"
-FIND_SCHEMA: Final = "SELECT to_regnamespace($1::text) IS NOT NULL"
+FIND_SCHEMA: Final = """
+SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1::text)
+"""
 LOCK: Final = "SELECT pg_advisory_xact_lock($1::bigint)"
 
 
@@ -152,7 +161,7 @@ async def schema_version(driver: Driver, names: Names, migrations: Sequence[Migr
 
     Raises `StorageError` for one that is newer than `migrations`.
     """
-    ((exists,),) = await driver.fetch(FIND_VERSION_TABLE, names.table("schema_version"))
+    ((exists,),) = await driver.fetch(FIND_TABLE, names.prefix + "schema_version", names.schema)
     if not exists:
         return 0
     ((version,),) = await driver.fetch(names(READ_VERSION))
@@ -185,7 +194,7 @@ async def _missing(driver: Driver, names: Names) -> list[str]:
     statements = _creation(names)
     if names.schema is None:
         return statements
-    ((exists,),) = await driver.fetch(FIND_SCHEMA, quoted(names.schema))
+    ((exists,),) = await driver.fetch(FIND_SCHEMA, names.schema)
     return statements[1:] if exists else statements
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from historykit.capabilities import Capability, Guarantee
@@ -38,7 +39,7 @@ from historykit_postgres.connections import connections_of
 from historykit_postgres.drivers import Driver
 from historykit_postgres.errors import translate
 from historykit_postgres.names import Names
-from historykit_postgres.schema import MIGRATIONS, Migration, prepare
+from historykit_postgres.schema import MIGRATIONS, Migration, prepare, schema_version
 from historykit_postgres.server import check_encoding, guarantees, read_server
 
 __all__ = ["PostgresStore"]
@@ -99,7 +100,12 @@ class PostgresStore(HistoryStore):
         return translate(error, operation, self._place)
 
     async def _ping(self) -> ServerInfo:
-        return await self._connections.run(read_server)
+        return await self._connections.run(self._describe)
+
+    async def _describe(self, driver: Driver) -> ServerInfo:
+        server = await read_server(driver)
+        version = await schema_version(driver, self._names, self._migrations)
+        return replace(server, settings={**server.settings, "schema_version": str(version)})
 
     # -- messages
 
