@@ -53,6 +53,12 @@ def wait_until(
             return
 
 
+LAST_WILL = """
+read -r _  # the end of whoever started the server
+kill -CONT "$1"; kill -"$2" "$1"; sleep 3; kill -KILL "$1"; rm -rf "$3"
+"""
+
+
 class PrivateServer(ABC):
     """A server of a test's own: started by ``with``, and gone with all its data afterwards.
 
@@ -69,6 +75,7 @@ class PrivateServer(ABC):
         self.folder = Path(tempfile.mkdtemp(prefix="historykit-"))
         self.log = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     @property
     @abstractmethod
@@ -129,6 +136,7 @@ class PrivateServer(ABC):
                 start_new_session=True,  # an interrupt from the keyboard is not for it
                 **self._identity(),
             )
+        self._guard = self._guarded()
 
     def wait_until_ready(self) -> None:
         """Return when the server answers. Raises `RuntimeError`, which shows its log."""
@@ -185,6 +193,22 @@ class PrivateServer(ABC):
             self._process.kill()
             self._process.wait()
         self._process = None
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+
+    def _guarded(self) -> subprocess.Popen[bytes] | None:
+        """Start what ends the server and removes its folder if this process is killed."""
+        if os.name != "posix":
+            return None
+        will = (str(self.pid), str(self.stop_signal.value), str(self.folder))
+        return subprocess.Popen(
+            ["/bin/sh", "-c", LAST_WILL, "sh", *will],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def _identity(self) -> dict[str, Any]:
         """Return what `subprocess` takes to run as another user, where that is needed."""
