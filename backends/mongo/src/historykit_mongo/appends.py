@@ -77,9 +77,10 @@ class Append:
 
     async def run(self) -> AppendReceipt:
         """Do the append: in one command, or with a look at the state before it."""
-        receipt = await self.db.persist(self._at_once)
-        if receipt is None:
-            receipt = await self.db.persist(self._planned)
+        async with self.db.lock(self.place):
+            receipt = await self.db.persist(self._at_once)
+            if receipt is None:
+                receipt = await self.db.persist(self._planned)
         if self.size > MANY_BYTES and receipt.stored:
             with suppress(PyMongoError):  # it is stored, and the next append tries this again
                 await freeze(self.db, self.place)
@@ -119,15 +120,14 @@ class Append:
 
     async def _planned(self) -> AppendReceipt:
         """Do the append with a look at the state before it."""
-        async with self.db.lock(self.place):
-            async for _ in self.db.attempts(self.request.key):
-                head = await self.db.head(self.place, without=("body", "tail.b", "tail.x"))
-                if head is None:
-                    receipt = await self._create()
-                else:
-                    receipt = await self._go_on(head)
-                if receipt is not None:
-                    return receipt
+        async for _ in self.db.attempts(self.request.key):
+            head = await self.db.head(self.place, without=("body", "tail.b", "tail.x"))
+            if head is None:
+                receipt = await self._create()
+            else:
+                receipt = await self._go_on(head)
+            if receipt is not None:
+                return receipt
         raise AssertionError("unreachable")
 
     async def _go_on(self, head: Document) -> AppendReceipt | None:

@@ -192,9 +192,10 @@ class Connection:
             await asyncio.sleep(0.05)
 
     def lock(self, place: bytes) -> asyncio.Lock:
-        """Return the lock of a session in this process.
+        """Return the lock of a session in this process, for those who write messages.
 
-        It guards nothing: it spares those who read before they write to come second.
+        What is right does not depend on it. But writers of one process come in the order of their
+        calls, and none of them too late.
         """
         return self._locks.setdefault(place, asyncio.Lock())
 

@@ -56,7 +56,7 @@ __all__ = [
 
 Document = dict[str, Any]
 
-BUCKET_ROWS: Final = 32
+BUCKET_ROWS: Final = 64
 """So many messages of one stream make a bucket, unless they are large."""
 
 BUCKET_BYTES: Final = 64 << 10
@@ -274,9 +274,13 @@ def rows_of(bucket: Document) -> list[Document]:
 
 
 def times_of(bucket: Document) -> tuple[int, ...]:
-    """Return when the messages of a bucket were created."""
-    data = bucket["c"]
-    return struct.unpack(f"<{len(data) // 8}q", data)
+    """Return when the messages of a bucket were created.
+
+    A bucket that was read in part has the last of its messages, or as an `edge` the first.
+    """
+    data, count = bucket["c"], len(bucket["n"])
+    times = struct.unpack(f"<{len(data) // 8}q", data)
+    return times[:count] if "edge" in bucket else times[len(times) - count :]
 
 
 def bucket_messages(bucket: Document) -> list[StoredMessage]:

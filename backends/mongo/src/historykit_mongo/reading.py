@@ -39,8 +39,7 @@ from historykit_mongo.rolling import Redo
 
 __all__ = ["read", "read_tail"]
 
-FIRST: Final = {name: {"$slice": [f"${name}", 1]} for name in ("n", "ids", "r", "b", "t", "d")}
-"""The first message of a bucket."""
+ARRAYS: Final = ("n", "ids", "r", "b", "t", "d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,17 +195,17 @@ async def _fetch(
     if window.after is None:
         before = beyond if beyond is not None else window.before
         low = span(place, stream, before=LARGEST if before is None else _fitting(before))
-        pipeline.append(_buckets(db, low, -1, most))
+        few = bool(window.limit) and window.page < BUCKET_ROWS and before is None
+        newest = [_slice(-window.page - 1)] if few else []
+        pipeline.append(_buckets(db, low, -1, most, *newest))
     else:
         begin = _fitting(window.after if beyond is None else beyond)
         if beyond is None:
             pipeline.append(_buckets(db, span(place, stream, before=begin + 1), -1, 1))
         pipeline.append(_buckets(db, span(place, stream, first=begin + 1), 1, most))
     if window.limit and window.after is None:
-        edge = {
-            "$project": {**FIRST, "c": 1, "incarnation": 1, "rare": 1, "edge": {"$literal": True}}
-        }
-        pipeline.append(_buckets(db, span(place, stream), 1, 1, edge))
+        edge = {"$set": {"edge": {"$literal": True}}}
+        pipeline.append(_buckets(db, span(place, stream), 1, 1, _slice(1), edge))
     pipeline.append(_second_look(db, place, stream))
     head, buckets, agrees = _parted(await db.aggregate(pipeline), stream)
     if not agrees:
@@ -223,6 +222,11 @@ def _buckets(
 ) -> Document:
     order = {"$sort": {"_id": direction}}
     return db.union({"$match": wanted}, order, {"$limit": most}, *stages)
+
+
+def _slice(count: int) -> Document:
+    """Return the stage that leaves the first messages of a bucket, or the last if negative."""
+    return {"$set": {name: {"$slice": [f"${name}", count]} for name in ARRAYS}}
 
 
 def _second_look(db: Connection, place: bytes, stream: str) -> Document:
