@@ -107,11 +107,18 @@ def test_a_conversation_with_other_contents_is_named(run: Run) -> None:
     """The others are stored, the summary says what was not, and the exit code is 1."""
     line = '{"id": "%s", "messages": [{"role": "user", "content": "%s"}]}\n'
     Path("one.jsonl").write_text(line % ("a", "Hi"))
-    Path("two.jsonl").write_text(line % ("a", "Bye") + line % ("b", "Hi"))
+    there = (
+        '{"id": "c", "messages": [{"role": "user", "content": "Hi"}, '
+        '{"role": "assistant", "content": "Hello"}]}\n'
+    )
+    Path("one.jsonl").write_text(line % ("a", "Hi") + there)
+    Path("two.jsonl").write_text(line % ("a", "Bye") + there + line % ("b", "Hi"))
     run("import", "one.jsonl", *TO)
     result = run("import", "two.jsonl", *TO)
     assert result.exit_code == 1
-    assert result.stdout == "2 conversations with 2 messages: 1 added, 1 not\n"
+    assert result.stdout == (
+        "3 conversations with 4 messages: 1 added, 2 there already, 1 not stored\n"
+    )
     assert result.stderr == (
         "line 1: the store has 'a' with other contents; delete it there, or give it another id\n"
     )

@@ -191,9 +191,19 @@ async def test_a_conversation_with_other_contents_fails_alone(history: History) 
     (failure,) = report.failures
     assert (failure.line, failure.session_id) == (1, "s1")
     assert isinstance(failure.error, ConflictError)
-    assert report.added == 1
+    assert (report.messages, report.added, report.failed) == (3, 1, 2)
     assert [message.text for message in await history.load("s1")] == ["a", "b"]
     assert [message.text for message in await history.load("s2")] == ["x"]
+
+
+async def test_what_was_stored_before_a_difference_is_counted(history: History) -> None:
+    """Of a conversation that differs later, the turns before are there: added or there already."""
+    await imported(history, [conversation("a", "b", "c", "d")])
+    await history.delete("s1")
+    second = [Message("user", "C")]
+    await history.append("s1", second, idempotency_key="import/s1/1")
+    report = await imported(history, [conversation("a", "b", "c", "d")])
+    assert (report.messages, report.added, report.failed) == (4, 2, 2)
 
 
 async def test_a_conversation_of_nobody_is_there(history: History) -> None:
@@ -454,6 +464,7 @@ async def test_an_exported_message_that_was_changed_since(history: History) -> N
     report = await imported(history, lines)
     (failure,) = report.failures
     assert (failure.line, failure.session_id) == (2, "s1")
+    assert (report.messages, report.added, report.failed) == (3, 1, 2)
     assert [each.text for each in await history.load("s1")] == ["Hi"]
     assert [each.text for each in await history.load("s2")] == ["Hi"]
 

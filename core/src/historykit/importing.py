@@ -61,14 +61,17 @@ class ImportFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What an import did: `added` of the `messages` of the file were not in the store before.
+    """What an import did with the `messages` of a file.
 
-    Of a conversation among the `failures`, the messages up to the first that differs are there.
+    `added` of them were not in the store before. `failed` were not stored, because the store has
+    their conversation with other contents: each such conversation is one of the `failures`, and
+    what comes in it before the first difference is stored. The rest was there already.
     """
 
     conversations: int
     messages: int
     added: int
+    failed: int
     failures: tuple[ImportFailure, ...]
 
 
@@ -101,6 +104,7 @@ async def import_conversations(
         conversations=check.conversations,
         messages=check.messages,
         added=count.added,
+        failed=check.messages - count.done,
         failures=tuple(failures),
     )
 
@@ -292,13 +296,20 @@ async def _save(history: History, conversation: Conversation, count: _Count) -> 
     key, provider = history.key(conversation.id), history.provider()
     draft = SessionDraft(agent_id=conversation.agent)
     before = await history.store.create_session(key, draft, if_exists="return")
+    conflict: ConflictError | None = None
     for number, turn in enumerate(turns(conversation.messages)):
-        await provider.save_messages(
-            conversation.id, turn, idempotency_key=f"import/{conversation.id}/{number}"
-        )
+        try:
+            await provider.save_messages(
+                conversation.id, turn, idempotency_key=f"import/{conversation.id}/{number}"
+            )
+        except ConflictError as error:
+            conflict = error
+            break
         count.advance(len(turn), added=0)
     after = await history.store.read_session(key)
     count.advance(0, added=after.message_count - before.message_count)
+    if conflict is not None:
+        raise conflict
 
 
 async def _restore(

@@ -91,11 +91,13 @@ def _print_report(report: ImportReport) -> None:
             "delete it there, or give it another id",
             err=True,
         )
-    rest = report.messages - report.added
-    why = "not" if report.failures else "there already"
+    there = report.messages - report.added - report.failed
+    counts = f"{report.added:,} added, {there:,} there already"
+    if report.failures:
+        counts += f", {report.failed:,} not stored"
     click.echo(
         f"{_number(report.conversations, 'conversation')} with "
-        f"{_number(report.messages, 'message')}: {report.added:,} added, {rest:,} {why}"
+        f"{_number(report.messages, 'message')}: {counts}"
     )
 
 
