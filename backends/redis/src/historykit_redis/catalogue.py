@@ -35,7 +35,7 @@ async def find(server: Server, query: SessionQuery) -> SessionSlice:
         found = [record for record in records if record and _matches(record, query)]
         if len(found) == len(places):
             break
-        await _clean(server, query.namespace, frozenset(sets))
+        await _clean(server, query.namespace, places, frozenset(sets))
     return SessionSlice(
         records=tuple(found[: query.limit]),
         total=total if query.with_total else None,
@@ -144,13 +144,28 @@ async def _wanted(
     ]
 
 
-async def _clean(server: Server, namespace: str, sets: frozenset[bytes]) -> None:
-    """Take sessions out of the sets that are not there, or do not belong in them."""
-    _, places = await _walk(server, [*sets], b"+", b"-", want=BUDGET, counting=False)
-    wanted = await _wanted(server, namespace, places, sets)
-    wrong = [place for place, names in zip(places, wanted, strict=True) if names != sets]
+async def _clean(
+    server: Server, namespace: str, places: Sequence[bytes], sets: frozenset[bytes]
+) -> None:
+    """Take sessions out of the sets that are not there, or do not belong in them.
+
+    Where somebody deleted sessions by hand, others than those at `places` may be gone too. In a
+    cluster the session is more likely one that is just being made.
+    """
+    wrong = await _wrong(server, namespace, places, sets)
+    if wrong and not server.is_split:
+        _, places = await _walk(server, [*sets], b"+", b"-", want=BUDGET, counting=False)
+        wrong = await _wrong(server, namespace, places, sets)
     if wrong:
         await _settle(server, namespace, wrong, sets)
+
+
+async def _wrong(
+    server: Server, namespace: str, places: Sequence[bytes], sets: frozenset[bytes]
+) -> list[bytes]:
+    """Return the places whose sessions do not belong in all the sets."""
+    wanted = await _wanted(server, namespace, places, sets)
+    return [place for place, names in zip(places, wanted, strict=True) if names != sets]
 
 
 def _key_at(namespace: str, place: bytes) -> SessionKey:

@@ -38,8 +38,8 @@ class RedisConfig:
     - ``redis+cluster://user:password@host:7000``, any node of a cluster; with TLS
       ``rediss+cluster://…``
     - ``redis+sentinel://user:password@sentinel1:26379,sentinel2:26379/service/0``: the sentinels,
-      the name they know the primary by, and its database; user and password are the primary's;
-      with TLS ``rediss+sentinel://…``"""
+      the name they know the primary by, and its database; user and password are the primary's, the
+      sentinels ask for none; with TLS ``rediss+sentinel://…``"""
 
     client: Any = None
     """A `redis.asyncio.Redis` or `RedisCluster` of the caller's own, who closes it.

@@ -86,7 +86,7 @@ async def _exchanged(connection: Any, commands: Sequence[Command]) -> list[Any]:
 
 
 class Turns:
-    """Lets so many in at a time, and knows when all are out."""
+    """Lets so many in at a time, and knows when all who came are out again."""
 
     def __init__(self, limit: int) -> None:
         self._free = asyncio.Semaphore(limit)
@@ -94,8 +94,12 @@ class Turns:
         self._empty = asyncio.Event()
 
     async def __aenter__(self) -> None:
-        await self._free.acquire()
         self._inside += 1
+        try:
+            await self._free.acquire()
+        except BaseException:
+            self._leave()
+            raise
 
     async def __aexit__(
         self,
@@ -104,6 +108,9 @@ class Turns:
         traceback: TracebackType | None,
     ) -> None:
         self._free.release()
+        self._leave()
+
+    def _leave(self) -> None:
         self._inside -= 1
         if not self._inside:
             self._empty.set()
