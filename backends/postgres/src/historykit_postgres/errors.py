@@ -71,16 +71,15 @@ def is_overtaken(error: Exception) -> bool:
 
 def translate(error: Exception, operation: str, place: str) -> HistoryKitError:
     """Return the error of historykit that stands for one that was raised while using `place`."""
-    if isinstance(error, UnicodeEncodeError):
-        return InvalidRequestError(f"{operation}: a name must not contain surrogates; remove them")
     code = _code(error)
     what = f"{operation} in {place} failed"
+    if (code or "").startswith("22") or _named(error, "DataError", "UnicodeEncodeError"):
+        return InvalidRequestError(
+            f"{operation}: PostgreSQL takes no NUL and no surrogates in names, and integers of 64 "
+            "bits at most"
+        )
     if code is not None:
         return _of_server(code, f"{what}: {_text(error)}", operation)
-    if _named(error, "DataError", "OverflowError"):
-        return InvalidRequestError(
-            f"{operation}: PostgreSQL takes integers of 64 bits at most, and no NUL in names"
-        )
     if isinstance(error, TimeoutError):
         return StorageUnavailableError(
             f"{what}: no answer within the timeout; the server may be overloaded, a row locked by "
@@ -88,8 +87,8 @@ def translate(error: Exception, operation: str, place: str) -> HistoryKitError:
         )
     if _unreachable(error):
         return StorageUnavailableError(
-            f"{what}: no connection, or it was lost ({type(error).__name__}); check the address, "
-            "and that the server runs and lets this machine in"
+            f"{what}: no connection, or it was lost ({_farewell(error)}); check the URL, and that "
+            "the server runs and lets this machine in"
         )
     return StorageError(f"{what}: {type(error).__name__}; its cause says more")
 
@@ -97,9 +96,7 @@ def translate(error: Exception, operation: str, place: str) -> HistoryKitError:
 def _of_server(code: str, what: str, operation: str) -> HistoryKitError:
     if code == UNIQUE_VIOLATION:
         return ConflictError(f"{operation}: a message of this id is stored already")
-    if code in ("22021", "22P05"):
-        return InvalidRequestError(f"{operation}: a name must not contain NUL; remove it")
-    if code.startswith("54") or code == "22023":
+    if code.startswith("54"):
         return TooLargeError(f"{what}; it is more than PostgreSQL takes at a time")
     if code in UNAVAILABLE:
         return StorageUnavailableError(f"{what}; {UNAVAILABLE[code]}")
@@ -144,6 +141,15 @@ def _text(error: Exception) -> str:
         if isinstance(text, str):
             return redact_url(text)
     return type(error).__name__
+
+
+def _farewell(error: Exception) -> str:
+    """Return what the server said when it refused a connection, else the kind of the error.
+
+    psycopg has no SQLSTATE for that.
+    """
+    _, fatal, said = str(error).rpartition("FATAL: ")
+    return said.strip() if fatal else type(error).__name__
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
