@@ -180,6 +180,13 @@ def test_a_module_that_is_missing_otherwise_is_not_hidden(monkeypatch: pytest.Mo
         main()
 
 
+def test_the_package_runs_as_a_module() -> None:
+    """`python -m historykit` is the same command."""
+    command = [sys.executable, "-m", "historykit", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"historykit {version('historykit')}\n"
+
+
 def test_the_command_is_installed() -> None:
     """The program `historykit` runs."""
     done = subprocess.run(

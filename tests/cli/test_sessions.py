@@ -3,15 +3,21 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from historykit.contents import Content
+from historykit.drafting import draft_messages
 from historykit.history import History, open_history
 from historykit.messages import Message
 from historykit.records import MessageDraft, SessionDraft, SessionKey
+from historykit_sqlite import SQLiteStore
 from tests.cli.conftest import Run
+
+TIME = 1_767_270_600_000_000
+"""12:30 on 2026-01-01."""
 
 STORE = ("--backend", "sqlite", "--set", "path=chat.db")
 
@@ -25,6 +31,23 @@ def fill(*contents: Content | str, session_id: str = "s1") -> None:
     asyncio.run(_with_history(append))
 
 
+def written(time: int) -> None:
+    """Store one message of a user at that time."""
+
+    async def append(history: History) -> None:
+        (draft,) = draft_messages(
+            [Message("user", "Hi")], codec=history.codec, stream="main", now=time
+        )
+        await history.store.append(history.key("s1"), [replace(draft, id="m")])
+
+    asyncio.run(_with_history(append))
+
+
+def timeless(shown: str) -> list[str]:
+    """The lines of a conversation without the times."""
+    return re.sub(r"(?m)  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", "", shown).splitlines()
+
+
 async def _with_history(work) -> None:  # type: ignore[no-untyped-def]  # an async function
     async with open_history("sqlite", path="chat.db") as history:
         await work(history)
@@ -35,7 +58,7 @@ def test_a_conversation_is_readable(run: Run, sample: str) -> None:
     run("import", sample, "--to", "sqlite", "--set", "path=chat.db")
     result = run("show", "garden-1", *STORE)
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[:10] == [
+    assert timeless(result.stdout)[:10] == [
         "system",
         "  You help people who grow vegetables. Look things up before you answer.",
         "user",
@@ -72,7 +95,37 @@ def test_each_content_is_readable(run: Run, content: Content | str, lines: list[
     """A content is shown in a line or more, with nothing in it that a terminal obeys."""
     fill(content)
     result = run("show", "s1", *STORE)
-    assert result.stdout.splitlines() == ["assistant (helper)", *(f"  {line}" for line in lines)]
+    assert timeless(result.stdout) == ["assistant (helper)", *(f"  {line}" for line in lines)]
+
+
+def test_each_message_has_its_time(run: Run) -> None:
+    """Behind the speaker stands when the message was stored, in UTC."""
+    written(TIME)
+    assert run("show", "s1", *STORE).stdout == "user  2026-01-01 12:30:00\n  Hi\n"
+
+
+def test_times_as_json(run: Run) -> None:
+    """In JSON a time is a number of microseconds, and once more in ISO 8601."""
+    written(TIME)
+    found = json.loads(run("show", "s1", *STORE, "--json").stdout)
+    (stored,) = found["stored"]
+    assert (stored["sequence"], stored["id"]) == (1, "m")
+    for fields, name in ((stored, "created_at"), (found, "last_message_at")):
+        assert fields[name] == TIME
+        assert fields[f"{name}_iso"] == "2026-01-01T12:30:00.000000+00:00"
+
+
+def test_a_long_conversation_is_shown_whole(run: Run) -> None:
+    """It takes as many pages as it has."""
+
+    async def append(history: History) -> None:
+        for half in range(2):
+            numbers = range(300 * half, 300 * half + 300)
+            await history.append("s1", [Message("user", str(number)) for number in numbers])
+
+    asyncio.run(_with_history(append))
+    texts = timeless(run("show", "s1", *STORE).stdout)[1::2]
+    assert texts == [f"  {number}" for number in range(600)]
 
 
 def test_a_conversation_as_json(run: Run) -> None:
@@ -106,7 +159,7 @@ def test_a_message_that_cannot_be_read_does_not_hide_the_others(run: Run) -> Non
     asyncio.run(_with_history(damage))
     result = run("show", "s1", *STORE)
     assert result.exit_code == 1
-    assert result.stdout.splitlines() == ["assistant (helper)", "  Hi"]
+    assert timeless(result.stdout) == ["assistant (helper)", "  Hi"]
     assert "message 2" in result.stderr
 
 
@@ -117,9 +170,47 @@ def test_the_session_of_a_user(run: Run) -> None:
         await history.as_user("ada").append("s1", [Message("user", "Hi")])
 
     asyncio.run(_with_history(append))
-    assert run("show", "s1", *STORE).exit_code == 1
     assert run("show", "s1", *STORE, "--user", "ada").exit_code == 0
     assert run("show", "s1", *STORE, "--user", "ada", "--namespace", "x").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("owner", "options", "remedy"),
+    [
+        ("ada l", (), "user 'ada l' has one: add --user 'ada l'"),
+        ("ada", ("--user", "bob"), "user 'ada' has one: add --user ada"),
+        ("", ("--user", "bob"), "there is one of no user: leave out --user"),
+        ("ada", ("--namespace", "x"), "`historykit sessions` lists those that are there"),
+    ],
+)
+def test_whose_session_it_is(run: Run, owner: str, options: tuple[str, ...], remedy: str) -> None:
+    """A session that only another user has is an error that says how to see it."""
+
+    async def append(history: History) -> None:
+        user = history.as_user(owner) if owner else history
+        await user.append("s1", [Message("user", "Hi")])
+
+    asyncio.run(_with_history(append))
+    result = run("show", "s1", *STORE, *options)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"Error: session 's1' not found; {remedy}")
+
+
+def test_an_owner_is_not_looked_for_without_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a store of very many sessions, only the newest are looked at."""
+    catalogue()
+    monkeypatch.setattr("historykit.cli.sessions.SEARCHED", 2)
+    assert "leave out --user" in run("show", "s3", *STORE, "--user", "bob").stderr
+    assert "leave out --user" not in run("show", "s2", *STORE, "--user", "bob").stderr
+
+
+def test_an_owner_cannot_be_found_without_a_catalogue(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that cannot list its sessions is not asked to."""
+    fill("Hi")
+    monkeypatch.setattr(SQLiteStore, "capabilities", frozenset())
+    assert "session 'nope' not found; `historykit" in run("show", "nope", *STORE).stderr
 
 
 def catalogue() -> None:

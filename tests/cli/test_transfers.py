@@ -148,6 +148,29 @@ def test_an_export_that_fails_leaves_no_file(run: Run) -> None:
     assert not Path("export.jsonl.part").exists()
 
 
+def test_a_session_that_is_not_there_is_no_export(run: Run) -> None:
+    """Nothing is written, not even the beginning of an export."""
+    asyncio.run(load("s1"))
+    result = run("export", *FROM, "--session", "nope")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "'nope'" in result.stderr
+    assert run("export", *FROM, "--session", "nope", "-o", "out.jsonl").exit_code == 1
+    assert not Path("out.jsonl").exists()
+
+
+def test_a_directory_that_is_not_there_is_a_usage_error(run: Run) -> None:
+    """It is named with the remedy, before a store is opened."""
+    result = run("export", *FROM, "-o", "nodir/out.jsonl")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the directory 'nodir' does not exist; create it" in result.stderr
+
+
+def test_a_line_of_no_form_points_to_the_description(run: Run) -> None:
+    """What is neither of the two forms is named, with the page that describes them."""
+    Path("in.jsonl").write_text('{"role": "user", "content": "Hi"}\n')
+    assert "docs/commands.md describes the two forms" in run("import", "in.jsonl", *TO).stderr
+
+
 def test_the_users_of_an_export(run: Run) -> None:
     """Sessions keep their users; `--user` narrows an export and an import."""
     line = '{"id": "s", "messages": [{"role": "user", "content": "%s"}]}\n'

@@ -39,9 +39,10 @@ async def export_sessions(
     All sessions need `Capability.CATALOGUE`. Raises `NotFoundError`, `ConflictError` where a
     session is deleted meanwhile, and `DecodeError` for a message that cannot be read.
     """
+    only = None if session_id is None else await history.store.read_session(history.key(session_id))
     sessions = messages = 0
     yield ExportStart(VERSION)
-    async for record in _records(history, session_id):
+    async for record in _records(history, only):
         async for line in _session(history, record):
             sessions += isinstance(line, ExportedSession)
             messages += isinstance(line, ExportedMessage)
@@ -64,9 +65,9 @@ async def find_all(store: HistoryStore, query: SessionQuery) -> AsyncGenerator[S
         query = replace(query, position=page.records[-1].position, offset=0)
 
 
-async def _records(history: History, session_id: str | None) -> AsyncIterator[SessionRecord]:
-    if session_id is not None:
-        yield await history.store.read_session(history.key(session_id))
+async def _records(history: History, only: SessionRecord | None) -> AsyncIterator[SessionRecord]:
+    if only is not None:
+        yield only
         return
     query = SessionQuery(
         namespace=history.namespace, user_id=history.user_id or None, limit=PAGE_MESSAGES

@@ -154,8 +154,8 @@ def read_line(data: bytes) -> Line:
     if "messages" in document:
         return _conversation(document)
     raise InvalidRequestError(
-        "it is neither a conversation ({id, agent, messages}) nor a part of an export; see the "
-        "two forms in historykit.portable"
+        "it is neither a conversation ({id, agent, messages}) nor a part of an export; "
+        "docs/commands.md describes the two forms"
     )
 
 

@@ -13,7 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["moment", "print_json", "print_table", "printable"]
+__all__ = ["iso_moment", "moment", "print_json", "print_table", "printable"]
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 WIDE = 10_000
 """The width of a table that is not for a terminal: nothing in it is cut."""
@@ -32,11 +34,21 @@ def moment(microseconds: int | None) -> str:
     """Return a time of a store as people write it, in UTC; "" for None."""
     if microseconds is None:
         return ""
-    epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    time = _time(microseconds)
+    return str(microseconds) if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
+
+
+def iso_moment(microseconds: int | None) -> str | None:
+    """Return a time of a store in ISO 8601, in UTC; None for None and for what no calendar has."""
+    time = None if microseconds is None else _time(microseconds)
+    return None if time is None else time.isoformat(timespec="microseconds")
+
+
+def _time(microseconds: int) -> dt.datetime | None:
     try:
-        return f"{epoch + dt.timedelta(microseconds=microseconds):%Y-%m-%d %H:%M:%S}"
+        return EPOCH + dt.timedelta(microseconds=microseconds)
     except OverflowError:
-        return str(microseconds)
+        return None
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

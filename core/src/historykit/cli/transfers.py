@@ -25,6 +25,13 @@ from historykit.records import SessionQuery
 __all__ = ["export", "import_"]
 
 
+def _writable(context: click.Context, parameter: click.Parameter, path: str) -> str:
+    directory = os.path.dirname(path)
+    if directory and not os.path.isdir(directory):
+        raise click.BadParameter(f"the directory {directory!r} does not exist; create it")
+    return path
+
+
 @click.command("import")
 @click.argument("file", type=click.File("rb"), metavar="FILE.jsonl")
 @store_options("--to", "--backend")
@@ -54,6 +61,7 @@ async def import_(config: HistoryConfig, file: BinaryIO) -> None:
     "-o",
     "--output",
     type=click.Path(dir_okay=False, allow_dash=True),
+    callback=_writable,
     default="-",
     metavar="FILE.jsonl",
     help='Where to write; "-", the default, is the standard output.',
