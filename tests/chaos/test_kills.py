@@ -37,3 +37,9 @@ async def test_killed_redis() -> None:
 async def test_killed_postgres() -> None:
     """Turns in PostgreSQL survive that the server is killed."""
     await strike("postgres")
+
+
+@pytest.mark.usefixtures("mongo_url")
+async def test_killed_mongo() -> None:
+    """Turns in MongoDB survive that the primary of a replica set is killed."""
+    await strike("mongo")
