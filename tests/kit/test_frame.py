@@ -52,6 +52,8 @@ class TestWrong(HistoryConformance):
     spec = spec_of({module}.{store})
 """
 
+STANDALONE = ["--pyargs", "historykit.testing.standalone", "--noconftest"]
+
 ORDER = "test_batch_keeps_its_order"
 FORGETS = "test_second_store_sees_what_was_appended"
 
@@ -395,7 +397,7 @@ def test_standalone_tests_what_the_options_name(
 ) -> None:
     """Without a test module the options name backend, settings and known failures."""
     pytester.makefile(".toml", failures=f'{FORGETS} = "a reason"')
-    arguments = ["--pyargs", "historykit.testing.standalone", "--history-backend=sqlite"]
+    arguments = [*STANDALONE, "--history-backend=sqlite"]
     result = run_alone(pytester, "", *arguments, "--history-set=path=a.db", "-k", ORDER)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["sqlite from historykit-sqlite *", "  PARTIAL (1 of *"])
@@ -423,7 +425,7 @@ def test_standalone_refuses_options_that_make_no_sense(
     """What is wrong with the options is said in a line."""
     (pytester.path / "bad").write_text("= =")
     (pytester.path / "mute").write_text("test_a = ''")
-    result = run_alone(pytester, "", "--pyargs", "historykit.testing.standalone", *options)
+    result = run_alone(pytester, "", *STANDALONE, *options)
     assert result.ret != pytest.ExitCode.OK
     (pytester.path / "output").write_text(result.stdout.str() + result.stderr.str())
     assert any(

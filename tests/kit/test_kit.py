@@ -6,10 +6,13 @@ import pytest
 from hypothesis import Phase, settings
 
 from historykit.testing import stateful
-from tests.kit.refutation import RULES, judge
+from historykit.testing.verdicts import Verdict
+from tests.kit.refutation import PROVIDER_RULES, RULES, judge, judge_provider
+from tests.kit.wrong_providers import WRONG_PROVIDERS, RowProvider
 from tests.kit.wrong_stores import REFUTED_BY, WRONG_STORES, Lie
 
 PAIRS = [(store, test) for store in WRONG_STORES for test in REFUTED_BY[store]]
+PROVIDER_PAIRS = [(provider, test) for provider, tests in WRONG_PROVIDERS.items() for test in tests]
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -41,3 +44,25 @@ def test_lie_is_told(store: type[Lie]) -> None:
     """Each wrong store says in a sentence what its lie is."""
     assert store.__doc__
     assert REFUTED_BY[store]
+
+
+@pytest.mark.parametrize(
+    ("provider", "test"),
+    PROVIDER_PAIRS,
+    ids=[f"{provider.__name__}-{test}" for provider, test in PROVIDER_PAIRS],
+)
+def test_lie_of_a_provider_is_refuted(provider: type[RowProvider], test: str) -> None:
+    """Each test that is pinned to a wrong provider fails on it."""
+    assert judge_provider(test, provider).fails
+
+
+def test_every_test_for_providers_refutes_one() -> None:
+    """There is no test in the smaller suite that every provider passes."""
+    pinned = {test for tests in WRONG_PROVIDERS.values() for test in tests}
+    assert pinned == set(PROVIDER_RULES)
+
+
+@pytest.mark.parametrize("test", PROVIDER_RULES)
+def test_true_provider_is_not_refuted(test: str) -> None:
+    """The wrong providers without their lies pass each test."""
+    assert judge_provider(test, RowProvider) is Verdict.PASSED

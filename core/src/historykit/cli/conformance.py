@@ -34,6 +34,9 @@ EXIT_CODES: Final = {
 
 NOT_STARTED: Final = 2
 
+PYTEST_FAILED: Final = (3, 4)
+"""The exit codes of pytest for an error of its own and for arguments that make no sense."""
+
 PYTEST_INI: Final = """[pytest]
 asyncio_mode = strict
 asyncio_default_fixture_loop_scope = function
@@ -109,15 +112,15 @@ def _run_pytest(
     selection.save(folder / "selection.json")
     written = report.absolute() if report else folder / "report.json"
     command = [sys.executable, "-m", "pytest", "--pyargs", "historykit.testing.standalone"]
-    command += ["-q", "--no-header", "--tb=short", "-p", "no:cacheprovider"]
+    command += ["-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "--noconftest"]
     command += [f"--rootdir={folder}", f"--config-file={folder / 'pytest.ini'}"]
     command += [f"--history-selection={folder / 'selection.json'}", f"--history-report={written}"]
     if expression is not None:
         command += ["-k", expression]
     written.unlink(missing_ok=True)
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
-    subprocess.run(command, env=environment, check=False)
-    if not written.exists():
+    ended = subprocess.run(command, env=environment, check=False).returncode
+    if ended in PYTEST_FAILED or not written.exists():
         return NOT_STARTED
     (judged,) = json.loads(written.read_text("utf-8"))["classes"] or [{"level": "NOT RUN"}]
     return EXIT_CODES[judged["level"]]

@@ -6,6 +6,7 @@ does nothing, until a conformance class is collected."""
 from __future__ import annotations
 
 import argparse
+import os.path
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -65,6 +66,9 @@ class Watcher:
         self.config = config
         self.is_worker = hasattr(config, "workerinput")
         self._report: ConformanceReport | None = None
+        written = config.option.history_report
+        if written and not os.path.isdir(os.path.dirname(os.path.abspath(written))):
+            raise pytest.UsageError(f"--history-report={written} is in a folder that is not there")
         if config.option.history_backend or config.option.history_selection:
             from historykit.testing import selection
 
