@@ -2,7 +2,7 @@
 --   digest 16, created_at 8, length of the body 4, revision 4, flags 1, lengths of the role 2, of
 --   the reaction 2 and of the id 2, role, reaction, id; then body and extra, unless they are large:
 --   then they are a field of `contents`, by sequence, and the stream's set of what is large holds
---   sequence 8 and length 4, by sequence too.
+--   sequence 8 and length of the body 4, by sequence too.
 -- `places` has sequence 8, sequence of the turn's start 8 (0: none) and stream of each, by id.
 
 local TURN_START, HAS_EXTRA, HAS_REACTION, IS_LARGE = 1, 2, 4, 8
@@ -16,6 +16,10 @@ local function digest_of(message) return string.sub(message, 1, 16) end
 local function created_of(message) return string.sub(message, 17, 24) end
 
 local function flags_of(message) return string.byte(message, 33) end
+
+local function large_entry(sequence, message)
+  return struct.pack('>I8', sequence) .. string.sub(message, 25, 28)
+end
 
 local function role_of(message)
   local length = struct.unpack('>I2', message, 34)

@@ -7,7 +7,7 @@ local function put(stream, first, positions, turn)
     if has(flags_of(message), TURN_START) then turn = sequence end
     if content ~= '' then
       redis.call('HSET', contents, sequence, content)
-      redis.call('ZADD', large_of(stream), sequence, struct.pack('>I8I4', sequence, #content))
+      redis.call('ZADD', large_of(stream), sequence, large_entry(sequence, message))
     end
     new_places[2 * n - 1] = ARGV[i]
     new_places[2 * n] = struct.pack('>I8I8', sequence, turn) .. stream

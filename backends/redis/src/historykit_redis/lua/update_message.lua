@@ -52,7 +52,7 @@ if not outcome(operation) then
   redis.call('ZADD', messages_of(stream), sequence, message)
   if is_large then
     redis.call('HSET', contents, sequence, content)
-    redis.call('ZADD', large_of(stream), sequence, struct.pack('>I8I4', sequence, #content))
+    redis.call('ZADD', large_of(stream), sequence, large_entry(sequence, message))
   end
   note_edit(now)
   note(operation, 0)
