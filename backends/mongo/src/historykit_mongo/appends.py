@@ -27,15 +27,15 @@ from historykit_mongo.documents import (
     BUCKET_ROWS,
     Document,
     fresh_head,
-    opening_of,
+    opens,
     place_of,
     planned_head,
     row_of,
     stream_field,
-    stream_of,
+    stream_state,
 )
 from historykit_mongo.retention import Cut, Oldest, Place, read_oldest
-from historykit_mongo.rolling import freeze, purge, roll, settle
+from historykit_mongo.rolling import purge, roll, settle
 
 __all__ = ["BATCH_BYTES", "Append", "Known", "check_batch", "find_known", "follow_up", "timed_ids"]
 
@@ -48,18 +48,8 @@ MANY_BYTES: Final = 4 * BUCKET_BYTES
 TIMED: Final = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 """Ids that grow with time: UUIDs of version 7."""
 
-IS_FULL: Final[Document] = {
-    "$and": [
-        {"$eq": ["$frozen", 0]},
-        {
-            "$or": [
-                {"$gte": [{"$size": "$tail"}, BUCKET_ROWS]},
-                {"$gte": [{"$sum": "$tail.z"}, BUCKET_BYTES]},
-            ]
-        },
-    ]
-}
-"""Whether the rows of a tail are to move into buckets."""
+CROWDED_BYTES: Final = 1 << 20
+"""A tail of so many bytes takes no large batch before it has moved into buckets."""
 
 Known = Mapping[str, tuple[int, bytes, str]]
 """Sequence, digest and stream of messages that are stored, by id."""
@@ -83,7 +73,7 @@ class Append:
                 receipt = await self.db.persist(self._planned)
         if self.size > MANY_BYTES and receipt.stored:
             with suppress(PyMongoError):  # it is stored, and the next append tries this again
-                await freeze(self.db, self.place)
+                await roll(self.db, self.place)
         return receipt
 
     async def _at_once(self) -> AppendReceipt | None:
@@ -102,12 +92,12 @@ class Append:
             conditions[f"streams.{stream_field(request.stream)}.c"] = {"$not": {"$gt": room}}
             if room < 0:
                 return None
-        update: list[Document] = [{"$set": self._stage(request.drafts, self.rows, cut)}]
-        if upsert := self._may_create():
-            fresh = fresh_head(request.key, request.create, request.new_incarnation, request.now)
-            update.insert(0, {"$replaceWith": {"$mergeObjects": [{"$literal": fresh}, "$$ROOT"]}})
+        update = self._update(request.drafts, self.rows, cut)
+        may_create = self._may_create()
+        if may_create:
+            update["$setOnInsert"] = self._beside(update)
         try:
-            head, created = await db.change(self.place, conditions, update, upsert=upsert)
+            head, created = await db.change(self.place, conditions, update, upsert=may_create)
         except DuplicateKeyError:
             return None  # it exists and does not match, or a bucket has one of the ids
         if head is None:
@@ -136,7 +126,10 @@ class Append:
         if await settle(db, self.place, head):
             return None
         known, left_over = await find_known(db, self.place, head, request.drafts)
-        if any(sequence >= head["next"] for sequence, _, _ in known.values()):
+        if any(sequence > head["last"] for sequence, _, _ in known.values()):
+            return None
+        if head["size"] > CROWDED_BYTES:
+            await roll(db, self.place)
             return None
         plan = plan_append(
             request, planned_head(head), {id: found[:2] for id, found in known.items()}
@@ -147,15 +140,13 @@ class Append:
             await purge(db, self.place, head)
         oldest = cut = None
         if request.retention is not None:
-            count, _, _, _ = stream_of(head, request.stream)
+            count = stream_state(head, request.stream).count
             wanted = count + len(plan.drafts) - request.retention.max_messages
             oldest = await read_oldest(db, self.place, head, request.stream, wanted=max(wanted, 0))
             cut = self._cut(oldest, plan.drafts)
-        stage = self._stage(plan.drafts, self._rows(plan), cut)
+        update = self._update(plan.drafts, self._rows(plan), cut)
         conditions = {name: head[name] for name in ("incarnation", "version", "frozen")}
-        changed, _ = await db.change(
-            self.place, {**conditions, "memory_enabled": True}, [{"$set": stage}]
-        )
+        changed, _ = await db.change(self.place, {**conditions, "memory_enabled": True}, update)
         if changed is None:
             return None
         follow_up(db, self.place, changed)
@@ -193,52 +184,51 @@ class Append:
         if request.expected_version is not None:
             conditions["version"] = request.expected_version
         if self.size > BUCKET_BYTES:
-            conditions["frozen"] = 0
+            conditions["size"] = {"$lt": CROWDED_BYTES}
         return conditions
 
     def _may_create(self) -> bool:
         request = self.request
         return (
-            self.place not in self.db.seen
-            and request.incarnation is None
+            request.incarnation is None
             and request.expected_version in (None, 0)
             and request.create.memory_enabled
         )
 
-    def _stage(
+    def _update(
         self, drafts: Sequence[MessageDraft], rows: Sequence[Document], cut: Cut | None
     ) -> Document:
-        """Return the stage of an update that adds rows to a head."""
-        stream = self.request.stream
-        field = f"streams.{stream_field(stream)}"
-        count = {"$ifNull": [f"${field}.c", 0]}
-        opening = "$next" if opening_of([{**rows[0], "n": 1}]) else 0
-        tail: Document = {
-            "$concatArrays": [
-                "$tail",
-                [
-                    {"$mergeObjects": [{"$literal": row}, {"n": {"$add": ["$next", index]}}]}
-                    for index, row in enumerate(rows)
-                ],
-            ]
-        }
-        stage: Document = {
-            "next": {"$add": ["$next", len(rows)]},
-            "version": {"$add": ["$version", 1]},
-            "updated_at": self.request.now,
-            "tail": tail,
-            "ids": _others(rows),
-            "frozen": {"$cond": [IS_FULL, {"$subtract": ["$next", 1]}, "$frozen"]},
-            f"{field}.c": {"$add": [count, len(rows)]},
-            f"{field}.o": {
-                "$cond": [{"$eq": [count, 0]}, opening, {"$ifNull": [f"${field}.o", 0]}]
-            },
-        }
+        """Return the update of a head that adds rows to it."""
+        field = f"streams.{stream_field(self.request.stream)}"
+        others = [row["i"] for row in rows if not TIMED.fullmatch(row["i"])]
+        adds: Document = {"version": 1, "last": len(rows), "size": sum(row["z"] for row in rows)}
+        sets: Document = {"updated_at": self.request.now}
+        pushes: Document = {"tail": {"$each": rows}}
+        update: Document = {"$push": pushes, "$inc": adds, "$set": sets}
+        if self.request.stream == MAIN_STREAM:
+            sets["last_message_at"] = drafts[-1].created_at
+        if cut is not None and cut.removed:
+            sets |= {f"{field}.{name}": value for name, value in cut.fields().items()}
+            adds[f"{field}.t"] = cut.removed
+        else:
+            adds[f"{field}.c"] = len(rows)
+            # It sets what is not there yet: the array keeps the first element it ever had.
+            pushes[f"{field}.o"] = {"$each": [opens(rows)], "$slice": 1}
+        if others:
+            sets["ids"] = others
+        else:
+            update["$unset"] = {"ids": ""}
         if timed := timed_ids(rows):
-            stage["top"] = {"$max": ["$top", max(timed)]}
-        if stream == MAIN_STREAM:
-            stage["last_message_at"] = drafts[-1].created_at
-        return stage if cut is None or not cut.floor else stage | cut.stage(stream, field, tail)
+            update["$max"] = {"top": max(timed)}
+        return update
+
+    def _beside(self, update: Document) -> Document:
+        """Return the fields of a new head that an update does not make itself."""
+        request = self.request
+        fresh = fresh_head(request.key, request.create, request.new_incarnation, request.now)
+        made = {path.partition(".")[0] for part in update.values() for path in part}
+        given = {"_id", "s", "memory_enabled"}  # by the filter
+        return {name: value for name, value in fresh.items() if name not in made | given}
 
     def _rows(self, plan: AppendPlan) -> list[Document]:
         """Return the rows of those messages that a plan adds."""
@@ -268,7 +258,7 @@ class Append:
             incarnation=head["incarnation"],
             version=head["version"],
             ids=tuple([draft.id for draft in self.request.drafts]),
-            sequences=tuple(range(head["next"] - count, head["next"])),
+            sequences=tuple(range(head["last"] - count + 1, head["last"] + 1)),
             stored=count,
             created=created,
         )
@@ -294,12 +284,6 @@ def timed_ids(rows: Sequence[Document]) -> list[str]:
     return [row["i"] for row in rows if TIMED.fullmatch(row["i"])]
 
 
-def _others(rows: Sequence[Document]) -> object:
-    """Return what the head's `ids` become: the ids of rows that only the unique index can check."""
-    ids = [row["i"] for row in rows if not TIMED.fullmatch(row["i"])]
-    return {"$literal": ids} if ids else "$$REMOVE"
-
-
 async def find_known(
     db: Connection, place: bytes, head: Document, drafts: Sequence[MessageDraft]
 ) -> tuple[Known, bool]:
@@ -308,7 +292,11 @@ async def find_known(
     Also whether ids of some are left over in buckets, from messages that were removed.
     """
     wanted = {draft.id for draft in drafts}
-    known = {row["i"]: (row["n"], row["d"], row["k"]) for row in head["tail"] if row["i"] in wanted}
+    known = {
+        row["i"]: (row["n"], row["d"], row["k"])
+        for row in head["tail"]
+        if row["i"] in wanted and stream_state(head, row["k"]).counts(row["n"])
+    }
     cursor = db.collection.find(
         {"s": place, "ids": {"$in": list(wanted)}, "incarnation": head["incarnation"]},
         {"ids": 1, "n": 1, "d": 1},
@@ -318,9 +306,9 @@ async def find_known(
         if "n" not in bucket:
             continue  # the head itself: its rows were in the tail
         stream = bucket["_id"]["k"]
-        _, _, floor, opening = stream_of(head, stream)
+        state = stream_state(head, stream)
         for id, sequence, digest in zip(bucket["ids"], bucket["n"], bucket["d"], strict=True):
-            if id in wanted and (sequence >= floor or sequence == opening):
+            if id in wanted and state.counts(sequence):
                 known.setdefault(id, (sequence, digest, stream))
             elif id in wanted:
                 left_over = True
@@ -328,9 +316,8 @@ async def find_known(
 
 
 def follow_up(db: Connection, place: bytes, head: Document) -> None:
-    """Note that a session exists, and begin to move its rows where it is time to."""
-    db.note(place)
-    if head["frozen"]:
+    """Begin to move the rows of a session into buckets where it is time to."""
+    if head["last"] - head["base"] + 1 >= BUCKET_ROWS or head["size"] >= BUCKET_BYTES:
         db.begin(place, lambda: roll(db, place))
 
 
@@ -345,16 +332,17 @@ def _fill(
     head: Document, request: AppendRequest, rows: Sequence[Document], cut: Cut | None
 ) -> None:
     """Put the rows of a first append into a fresh head."""
-    for sequence, row in enumerate(rows, start=1):
-        row["n"] = sequence
-    left = [row for row in rows if cut is None or cut.keeps(row["n"])]
-    stream = {"c": len(left), "o": opening_of(left)}
-    if cut is not None and cut.floor:
-        stream |= {"f": cut.floor, "t": cut.removed}
+    stream: Document = {"c": len(rows), "o": [opens(rows)]}
+    if cut is not None and cut.removed:
+        stream = {**cut.fields(), "t": cut.removed}
     head["streams"] = {stream_field(request.stream): stream}
-    head["next"] = 1 + len(rows)
+    head["last"] = len(rows)
     head["version"] = 1
-    head["tail"] = left
+    head["tail"] = [
+        row if cut is None or cut.keeps(sequence) else None
+        for sequence, row in enumerate(rows, start=1)
+    ]
+    head["size"] = sum(row["z"] for row in rows)
     head["top"] = max(timed_ids(rows), default="")
     if request.stream == MAIN_STREAM:
         head["last_message_at"] = request.drafts[-1].created_at

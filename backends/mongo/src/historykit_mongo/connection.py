@@ -18,7 +18,7 @@ from pymongo.uri_parser import parse_uri
 from historykit.errors import ConfigError, ConflictError
 from historykit.records import SessionKey
 from historykit_mongo.config import MongoConfig
-from historykit_mongo.documents import Document, at
+from historykit_mongo.documents import Document, at, number_rows
 
 __all__ = ["Connection", "make_client", "resolved"]
 
@@ -26,9 +26,6 @@ T = TypeVar("T")
 
 ATTEMPTS: Final = 200
 """How often an operation begins again because others came first."""
-
-REMEMBERED: Final = 10_000
-"""How many sessions a connection remembers to exist."""
 
 
 def make_client(config: MongoConfig) -> Any:
@@ -75,8 +72,8 @@ async def resolved(value: Awaitable[T] | T) -> T:
 class Connection:
     """One collection through one client: reads and writes by majority, on the primary.
 
-    It knows which sessions were seen to exist, gives out a lock for each session, for those who
-    read before they write, and keeps account of the work that goes on behind the calls.
+    It gives out a lock for each session, and keeps account of the work that goes on behind the
+    calls. `trims` holds what is known of streams that are trimmed.
     """
 
     def __init__(self, client: Any, config: MongoConfig) -> None:
@@ -93,16 +90,9 @@ class Connection:
         )
         self.collection = self._database.get_collection(config.collection)
         self.name = config.collection
-        self.seen: set[bytes] = set()
         self.trims: dict[tuple[bytes, str], Any] = {}
         self._locks: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
         self._tasks: dict[object, asyncio.Future[Any]] = {}
-
-    def note(self, place: bytes) -> None:
-        """Remember that a session exists; it may be gone by the next call."""
-        if len(self.seen) >= REMEMBERED:
-            self.seen.clear()
-        self.seen.add(place)
 
     async def aggregate(self, pipeline: list[Document]) -> list[Document]:
         """Return all documents that a pipeline gives."""
@@ -118,7 +108,7 @@ class Connection:
         """Return the head of a session, without some of its fields."""
         fields = dict.fromkeys(without, 0) or None
         found: Document | None = await self.collection.find_one(at(place), fields)
-        return found
+        return found if found is None or "tail" not in found else number_rows(found)
 
     async def change(
         self,
@@ -238,4 +228,6 @@ class Connection:
             task.exception()  # nobody may be left to retrieve it
 
 
-NUMBERS: Final = {"incarnation": 1, "version": 1, "next": 1, "frozen": 1, "streams": 1}
+NUMBERS: Final = dict.fromkeys(
+    ("incarnation", "version", "last", "base", "size", "frozen", "streams"), 1
+)

@@ -4,14 +4,15 @@ A session is one head document and any number of buckets. The head's `tail` hold
 messages, a row each; when it is long enough they move into buckets, where each property of the
 messages is an array of its own, because that is read several times faster.
 
-Rows have short names, since every message carries them: n sequence, k stream, i id, r role, b body,
-c created_at, t turn_start, d digest, z size; and where there are any, x extra, e reaction,
+Names are short, since every message carries them: n sequence (in buckets), k stream, i id, r role,
+b body, c created_at, t turn_start, d digest, z size; and where there are any, x extra, e reaction,
 v revision."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
 from typing import Any, Final
@@ -33,6 +34,7 @@ __all__ = [
     "BUCKET_ROWS",
     "LARGEST",
     "Document",
+    "StreamState",
     "at",
     "bucket_messages",
     "buckets_of",
@@ -40,7 +42,8 @@ __all__ = [
     "held_by",
     "is_bucket",
     "message_of",
-    "opening_of",
+    "number_rows",
+    "opens",
     "place_of",
     "planned_head",
     "rewritten",
@@ -50,7 +53,7 @@ __all__ = [
     "session_record",
     "span",
     "stream_field",
-    "stream_of",
+    "stream_state",
     "times_of",
 ]
 
@@ -104,21 +107,58 @@ def stream_field(stream: str) -> str:
     return quote(stream, safe="").replace(".", "%2E")
 
 
-def stream_of(head: Document, stream: str) -> tuple[int, int, int, int]:
-    """Return how many messages a stream has and how many were trimmed, its floor and its opening.
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """What a head says about one stream.
 
-    What is below the floor is dead, except the opening, a system message. 0 stands for none.
+    It has `count` messages, `trimmed` more were removed by retention. What is below the `floor` is
+    dead, except `kept`, a system message that opens the stream. `opens` says whether the first
+    message is one.
     """
+
+    count: int = 0
+    trimmed: int = 0
+    floor: int = 0
+    kept: int = 0
+    opens: bool = False
+
+    def counts(self, sequence: int) -> bool:
+        """Return whether a message is above the floor, or kept."""
+        return sequence >= self.floor or sequence == self.kept
+
+
+def stream_state(head: Document, stream: str) -> StreamState:
+    """Return what a head says about a stream."""
     found = head["streams"].get(stream_field(stream), {})
-    return found.get("c", 0), found.get("t", 0), found.get("f", 0), found.get("o", 0)
+    return StreamState(
+        count=found.get("c", 0),
+        trimmed=found.get("t", 0),
+        floor=found.get("f", 0),
+        kept=found.get("p", 0),
+        opens=found.get("o") == [True],
+    )
+
+
+def number_rows(head: Document) -> Document:
+    """Return a head whose rows have their sequences, and none in the place of those deleted.
+
+    A row's sequence is told by its place in the tail, which begins with that of `base`.
+    """
+    base = head["base"]
+    for index, row in enumerate(head["tail"]):
+        if row is not None:
+            row["n"] = base + index
+    head["tail"] = [row for row in head["tail"] if row is not None]
+    return head
 
 
 def fresh_head(key: SessionKey, draft: SessionDraft, incarnation: str, now: int) -> Document:
     """Return the head of a session without messages.
 
-    `next` is the next sequence. `frozen` is the last sequence of the rows that are on their way
-    into buckets, or 0. `top` is the largest of the ids that grow with time, `high` the largest of
-    those in buckets: an id above it is in none.
+    `last` is the last sequence that was given, `base` that of the first place in the tail, `frozen`
+    that of the last row on its way into a bucket, or 0. `size` is about how many bytes the tail
+    has. `top` is the largest of the ids that grow with time, `high` the largest of those in
+    buckets: an id above it is in none.
     """
     place = place_of(key)
     return {
@@ -138,8 +178,10 @@ def fresh_head(key: SessionKey, draft: SessionDraft, incarnation: str, now: int)
         "version": 0,
         "revision": 0,
         "epoch": 0,
-        "next": 1,
+        "last": 0,
+        "base": 1,
         "frozen": 0,
+        "size": 0,
         "top": "",
         "high": "",
         "streams": {},
@@ -152,7 +194,7 @@ def planned_head(head: Document) -> SessionHead:
     return SessionHead(
         incarnation=head["incarnation"],
         version=head["version"],
-        next_sequence=head["next"],
+        next_sequence=head["last"] + 1,
         memory_enabled=head["memory_enabled"],
     )
 
@@ -224,23 +266,29 @@ def message_of(row: Document) -> StoredMessage:
     )
 
 
-def opening_of(rows: Sequence[Document]) -> int:
-    """Return the sequence of the first row if it instructs the model, else 0."""
-    return rows[0]["n"] if rows and rows[0]["r"] in INSTRUCTION_ROLES else 0
+def opens(rows: Sequence[Document]) -> bool:
+    """Return whether the first of the rows instructs the model."""
+    return bool(rows) and rows[0]["r"] in INSTRUCTION_ROLES
 
 
-def buckets_of(place: bytes, incarnation: str, rows: Iterable[Document]) -> Iterator[Document]:
-    """Yield the buckets for rows that leave the tail."""
+def buckets_of(head: Document, rows: Iterable[Document]) -> Iterator[Document]:
+    """Yield the buckets for rows that leave the tail.
+
+    Which buckets there are, and what they are called, does not depend on which rows are dead.
+    """
+    place, incarnation = head["_id"], head["incarnation"]
     for stream, group in groupby(sorted(rows, key=_by_stream), key=lambda row: row["k"]):
+        state = stream_state(head, stream)
         for chunk in _chunks(group):
-            first = chunk[0]["n"]
-            yield {
-                "_id": {"s": place, "k": stream, "n": first, "i": incarnation},
-                "s": place,
-                "incarnation": incarnation,
-                "changes": 0,
-                **_columns(chunk),
-            }
+            alive = [row for row in chunk if state.counts(row["n"])]
+            if alive:
+                yield {
+                    "_id": {"s": place, "k": stream, "n": chunk[0]["n"], "i": incarnation},
+                    "s": place,
+                    "incarnation": incarnation,
+                    "changes": 0,
+                    **_columns(alive),
+                }
 
 
 def rewritten(bucket: Document, rows: Sequence[Document]) -> Document:

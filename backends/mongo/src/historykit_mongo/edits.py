@@ -37,7 +37,7 @@ from historykit_mongo.documents import (
     LARGEST,
     Document,
     message_of,
-    opening_of,
+    opens,
     place_of,
     planned_head,
     row_of,
@@ -45,7 +45,7 @@ from historykit_mongo.documents import (
     rows_of,
     span,
     stream_field,
-    stream_of,
+    stream_state,
     times_of,
 )
 from historykit_mongo.rolling import Redo, purge, ranges_of, settle
@@ -97,10 +97,10 @@ async def delete_messages(
                 return 0
             fields = await _fields_without(db, place, head, selector.stream, doomed)
             note = {"stream": selector.stream, "ranges": ranges}
+            fields |= {f"tail.{n - head['base']}": None for n in doomed if n >= head["base"]}
             update: Document = {
                 "$set": {"updated_at": now, **fields, **({"redo": note} if ranges else {})},
                 "$inc": {"version": 1, "epoch": 1},
-                "$pull": {"tail": {"n": {"$in": sorted(doomed)}}},
             }
             if await db.edit(place, head, update) is None:
                 continue
@@ -140,13 +140,13 @@ async def _find(
     db: Connection, place: bytes, head: Document, message_id: str
 ) -> tuple[Document | None, int]:
     """Return the row of a message, and how many bytes those take that are stored with it."""
-    rows: list[Document] = head["tail"]
+    rows = [row for row in head["tail"] if stream_state(head, row["k"]).counts(row["n"])]
     if not any(row["i"] == message_id for row in rows):
         wanted = {"s": place, "ids": message_id, "incarnation": head["incarnation"]}
         rows = []
         for bucket in await db.collection.find({**wanted, "n": {"$exists": True}}).to_list(None):
-            _, _, floor, opening = stream_of(head, bucket["_id"]["k"])
-            rows += [row for row in rows_of(bucket) if row["n"] >= floor or row["n"] == opening]
+            state = stream_state(head, bucket["_id"]["k"])
+            rows += [row for row in rows_of(bucket) if state.counts(row["n"])]
     found = [row for row in rows if row["i"] == message_id]
     if not found:
         return None, 0
@@ -167,9 +167,8 @@ def _patched(row: Document, patch: MessagePatch) -> Document:
 
 async def _store_row(db: Connection, place: bytes, head: Document, row: Document, now: int) -> bool:
     """Return whether a row was changed, which it is not if others came first."""
-    sequences = [each["n"] for each in head["tail"]]
-    if row["n"] in sequences:
-        change: Document = {f"tail.{sequences.index(row['n'])}": row}
+    if row["n"] >= head["base"]:
+        change: Document = {f"tail.{row['n'] - head['base']}": row}
     else:
         change = {"redo": {"row": row}}
     update = {"$set": {**change, "updated_at": now}, "$inc": {"version": 1, "epoch": 1}}
@@ -185,8 +184,8 @@ async def _selected(
 ) -> tuple[set[int], list[list[int]]]:
     """Return the sequences that are selected, and those of them in buckets as ranges."""
     stream = selector.stream
-    _, _, floor, opening = stream_of(head, stream)
-    tail = [row for row in head["tail"] if row["k"] == stream]
+    state = stream_state(head, stream)
+    tail = [row for row in head["tail"] if row["k"] == stream and state.counts(row["n"])]
     doomed = {row["n"] for row in tail if _selects(selector, row)}
     ranges: list[list[int]] = []
     wanted = span(place, stream, before=_fitting(selector.last, LARGEST - 1) + 1)
@@ -200,7 +199,7 @@ async def _selected(
         rows = [
             {"n": n, "c": c, "i": i}
             for n, c, i in zip(bucket["n"], times_of(bucket), bucket["ids"], strict=False)
-            if n >= floor or n == opening
+            if state.counts(n)
         ]
         chosen = {row["n"] for row in rows if _selects(selector, row)}
         doomed |= chosen
@@ -221,18 +220,23 @@ async def _fields_without(
     db: Connection, place: bytes, head: Document, stream: str, doomed: set[int]
 ) -> Document:
     """Return what a head says of a stream once some of its messages are gone."""
-    count, _, _, opening = stream_of(head, stream)
-    tail = [row for row in head["tail"] if row["k"] == stream and row["n"] not in doomed]
+    state = stream_state(head, stream)
+    left = [
+        row
+        for row in head["tail"]
+        if row["k"] == stream and row["n"] not in doomed and state.counts(row["n"])
+    ]
+    oldest = _rows(db, place, head, stream, doomed, direction=1)
+    first = await anext(oldest, left[0] if left else None)
+    await oldest.aclose()
     field = f"streams.{stream_field(stream)}"
-    fields: Document = {f"{field}.c": count - len(doomed)}
-    if opening in doomed or not opening:
-        oldest = _rows(db, place, head, stream, doomed, direction=1)
-        first = await anext(oldest, tail[0] if tail else None)
-        fields[f"{field}.o"] = opening_of([first] if first else [])
-        await oldest.aclose()
+    fields: Document = {
+        f"{field}.c": state.count - len(doomed),
+        f"{field}.o": [opens([first])] if first else [],
+    }
     if stream == MAIN_STREAM:
         newest = _rows(db, place, head, stream, doomed, direction=-1)
-        last = tail[-1] if tail else await anext(newest, None)
+        last = left[-1] if left else await anext(newest, None)
         fields["last_message_at"] = None if last is None else last["c"]
         await newest.aclose()
     return fields
@@ -248,7 +252,7 @@ async def _rows(
     direction: int,
 ) -> Any:
     """Yield sequence, role and time of the messages in buckets that stay."""
-    _, _, floor, opening = stream_of(head, stream)
+    state = stream_state(head, stream)
     wanted = {**span(place, stream), "incarnation": head["incarnation"]}
     cursor = db.collection.find(wanted, {"n": 1, "r": 1, "c": 1}).sort("_id", direction)
     try:
@@ -256,7 +260,7 @@ async def _rows(
             for n, r, c in list(zip(bucket["n"], bucket["r"], times_of(bucket), strict=True))[
                 ::direction
             ]:
-                if n not in doomed and (n >= floor or n == opening):
+                if n not in doomed and state.counts(n):
                     yield {"n": n, "r": r, "c": c}
     finally:
         await cursor.close()
@@ -264,27 +268,22 @@ async def _rows(
 
 def _replaced(head: Document, request: ReplaceRequest, rows: Sequence[Document]) -> Document:
     """Return what a head becomes by a replacement. What was there is below the floor."""
-    floor = head["next"]
-    for sequence, row in enumerate(rows, start=floor):
-        row["n"] = sequence
-    others = {"$ne": ["$$this.k", {"$literal": request.stream}]}
+    replaced = {"$eq": ["$$this.k", {"$literal": request.stream}]}
+    others = {"$map": {"input": "$tail", "in": {"$cond": [replaced, None, "$$this"]}}}
     field = f"streams.{stream_field(request.stream)}"
     stage: Document = {
-        "tail": {
-            "$concatArrays": [
-                {"$filter": {"input": "$tail", "cond": others}},
-                {"$literal": list(rows)},
-            ]
-        },
-        "next": floor + len(rows),
+        "tail": {"$concatArrays": [others, {"$literal": list(rows)}]},
+        "last": {"$add": ["$last", len(rows)]},
+        "size": {"$add": ["$size", sum(row["z"] for row in rows)]},
         "version": {"$add": ["$version", 1]},
         "epoch": {"$add": ["$epoch", 1]},
         "updated_at": request.now,
         "ids": "$$REMOVE",
         "top": {"$max": ["$top", *timed_ids(rows)]},
         f"{field}.c": len(rows),
-        f"{field}.o": opening_of(rows),
-        f"{field}.f": floor,
+        f"{field}.o": [opens(rows)] if rows else [],
+        f"{field}.f": head["last"] + 1,
+        f"{field}.p": 0,
     }
     if request.stream == MAIN_STREAM:
         stage["last_message_at"] = request.drafts[-1].created_at if request.drafts else None

@@ -25,15 +25,17 @@ from historykit_mongo.documents import (
     BUCKET_ROWS,
     LARGEST,
     Document,
+    StreamState,
     at,
     bucket_messages,
     is_bucket,
     message_of,
+    number_rows,
     place_of,
     rows_of,
     span,
     stream_field,
-    stream_of,
+    stream_state,
 )
 from historykit_mongo.rolling import Redo
 
@@ -46,38 +48,33 @@ ARRAYS: Final = ("n", "ids", "r", "b", "t", "d")
 class View:
     """What a head says about one stream: which messages count, and the newest of them.
 
-    Messages in buckets count from `floor` on and below `end`, and so does the `opening`."""
+    Messages in buckets count below `base` only: the others are in the `tail`."""
 
     stream: str
     incarnation: str
-    count: int
-    floor: int
-    opening: int
-    end: int
+    state: StreamState
+    base: int
     tail: Sequence[Document]
     redo: Redo
 
     @classmethod
     def of(cls, head: Document, stream: str) -> View:
         """Return what a head says about a stream."""
-        count, _, floor, opening = stream_of(head, stream)
-        tail = [row for row in head["tail"] if row["k"] == stream]
+        state = stream_state(head, stream)
         return cls(
             stream=stream,
             incarnation=head["incarnation"],
-            count=count,
-            floor=floor,
-            opening=opening,
-            end=tail[0]["n"] if tail else head["next"],
-            tail=tail,
+            state=state,
+            base=head["base"],
+            tail=[row for row in head["tail"] if row["k"] == stream and state.counts(row["n"])],
             redo=Redo(head.get("redo")),
         )
 
     def counts(self, sequence: int) -> bool:
         """Return whether a message that is in a bucket counts."""
         return (
-            sequence < self.end
-            and (sequence >= self.floor or sequence == self.opening)
+            sequence < self.base
+            and self.state.counts(sequence)
             and not self.redo.removes(self.stream, sequence)
         )
 
@@ -89,7 +86,7 @@ class View:
             rows = [row for row in rows_of(bucket) if self.counts(row["n"])]
             return [message_of(row) for row in self.redo.rows(rows)]
         messages = bucket_messages(bucket)
-        if messages[0].sequence >= self.floor and messages[-1].sequence < self.end:
+        if messages[0].sequence >= self.state.floor and messages[-1].sequence < self.base:
             return messages
         return [message for message in messages if self.counts(message.sequence)]
 
@@ -138,14 +135,14 @@ async def read_tail(db: Connection, key: SessionKey, stream: str) -> Tail:
         digests = list(_digests(view, buckets))[:TAIL_DIGESTS]
         if not agrees:
             continue
-        if len(digests) < min(view.count, TAIL_DIGESTS) and len(buckets) == most:
+        if len(digests) < min(view.state.count, TAIL_DIGESTS) and len(buckets) == most:
             most *= 4
             continue
         return Tail(
             incarnation=view.incarnation,
             version=head["version"],
-            count=view.count,
-            trimmed=stream_of(head, stream)[1],
+            count=view.state.count,
+            trimmed=view.state.trimmed,
             digests=tuple(reversed(digests)),
         )
     raise AssertionError("unreachable")
@@ -163,7 +160,7 @@ async def _read_once(db: Connection, place: bytes, window: Window, stream: str) 
     found = first
     while True:
         rows += _within(_messages(view, found.buckets, window), window)
-        complete = found.whole or (window == WHOLE and len(rows) == view.count)
+        complete = found.whole or (window == WHOLE and len(rows) == view.state.count)
         if complete or _suffices(rows, window):
             break
         following = await _fetch(db, place, window, stream, beyond=found.buckets[-1]["_id"]["n"])
@@ -173,7 +170,7 @@ async def _read_once(db: Connection, place: bytes, window: Window, stream: str) 
     if window.after is not None and complete:
         rows += _within(reversed(_tail(view)), window)
     page, more = cut_page(rows, window)
-    limited = more and window.limit and window.after is None and view.opening
+    limited = more and window.limit and window.after is None and view.state.opens
     opening = await _opening(db, place, view, first.edge) if limited else None
     return Slice(page, view.incarnation, head["version"], head["epoch"], more, opening)
 
@@ -240,7 +237,7 @@ def _parted(found: list[Document], stream: str) -> tuple[Document | None, list[D
     buckets = [document for document in found if is_bucket(document)]
     heads = [document for document in found if not is_bucket(document)]
     looks = [_life(head, stream) for head in heads]
-    head = heads[0] if heads and "again" not in heads[0] else None
+    head = number_rows(heads[0]) if heads and "again" not in heads[0] else None
     agrees = not heads or (len(heads) == 2 and looks[0] == looks[1])
     return head, buckets, agrees
 
@@ -283,18 +280,16 @@ async def _opening(
     db: Connection, place: bytes, view: View, edge: Document | None
 ) -> StoredMessage | None:
     """Return the system message that opens the stream."""
-    candidates = [message_of(row) for row in view.tail[:1]]
-    if edge is not None:
-        candidates += view.messages(edge)
-    for message in candidates:
-        if message.sequence == view.opening:
-            return message
-    cursor = db.collection.find(span(place, view.stream, before=view.opening + 1))
-    for bucket in await cursor.sort("_id", -1).limit(1).to_list(None):
-        for message in view.messages(bucket):
-            if message.sequence == view.opening:
+    for message in view.messages(edge) if edge is not None else ():
+        return message
+    cursor = db.collection.find(span(place, view.stream)).sort("_id", 1).batch_size(4)
+    try:
+        async for bucket in cursor:
+            for message in view.messages(bucket):
                 return message
-    return None
+    finally:
+        await cursor.close()
+    return message_of(view.tail[0]) if view.tail else None
 
 
 def _digests(view: View, buckets: Iterable[Document]) -> Iterator[bytes]:
@@ -304,10 +299,12 @@ def _digests(view: View, buckets: Iterable[Document]) -> Iterator[bytes]:
     for bucket in buckets:
         if bucket["incarnation"] != view.incarnation:
             continue
+        rare = {row["n"]: row.get("v", 0) for row in bucket.get("rare", ())}
         for sequence, digest in reversed(list(zip(bucket["n"], bucket["d"], strict=True))):
             if view.counts(sequence):
-                changed = view.redo.replaces(view.stream, sequence) and view.redo.row
-                yield changed["d"] if changed else digest
+                row = {"n": sequence, "d": digest, "v": rare.get(sequence, 0)}
+                changed = view.redo.row if view.redo.replaces(row) else None
+                yield (changed or row)["d"]
 
 
 def _fitting(number: int) -> int:

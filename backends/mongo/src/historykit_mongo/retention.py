@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from historykit.planning import INSTRUCTION_ROLES, retention_cut
 from historykit_mongo.connection import Connection
-from historykit_mongo.documents import BUCKET_ROWS, Document, span, stream_of
+from historykit_mongo.documents import BUCKET_ROWS, Document, span, stream_state
 
 __all__ = ["Cut", "Oldest", "Place", "read_oldest"]
 
@@ -23,34 +23,25 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What an append leaves of a stream: all from `floor` on, and the opening, if there is one.
+    """What an append leaves of a stream: all from `floor` on, and `kept`, if it is not 0.
 
-    `count` is how many messages that are, `removed` how many were trimmed by it.
+    `count` is how many messages that are, `removed` how many were trimmed by it, and `opens` says
+    whether the first one instructs the model.
     """
 
     floor: int
-    opening: int
+    kept: int
     count: int
     removed: int
+    opens: bool
 
     def keeps(self, sequence: int) -> bool:
         """Return whether a message stays."""
-        return sequence >= self.floor or sequence == self.opening
+        return sequence >= self.floor or sequence == self.kept
 
-    def stage(self, stream: str, field: str, tail: object) -> Document:
-        """Return the part of an update that trims the stream of a head."""
-        stays: list[Any] = [
-            {"$ne": ["$$this.k", {"$literal": stream}]},
-            {"$gte": ["$$this.n", self.floor]},
-            {"$eq": ["$$this.n", self.opening]},
-        ]
-        return {
-            "tail": {"$filter": {"input": tail, "cond": {"$or": stays}}},
-            f"{field}.c": self.count,
-            f"{field}.o": self.opening,
-            f"{field}.f": self.floor,
-            f"{field}.t": {"$add": [{"$ifNull": [f"${field}.t", 0]}, self.removed]},
-        }
+    def fields(self) -> Document:
+        """Return what it sets of a stream in the head."""
+        return {"c": self.count, "f": self.floor, "p": self.kept, "o": [self.opens]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +75,14 @@ class Oldest:
         )
         begin, end = removed or (0, 0)
         left = [place for place in places if not begin <= place.sequence <= end]
+        if not removed:
+            return Cut(floor=0, kept=0, count=total, removed=0, opens=False)
         return Cut(
-            floor=end + 1 if removed else 0,
-            opening=left[0].sequence if left[0].role in INSTRUCTION_ROLES else 0,
+            floor=end + 1,
+            kept=left[0].sequence if left[0].sequence <= end else 0,
             count=total - (len(places) - len(left)),
             removed=len(places) - len(left),
+            opens=left[0].role in INSTRUCTION_ROLES,
         )
 
     def after(self, added: Sequence[Place], cut: Cut) -> Oldest:
@@ -99,7 +93,7 @@ class Oldest:
             version=self.version + 1,
             next_sequence=self.next_sequence + len(added),
             count=cut.count,
-            places=tuple(place for place in places if cut.keeps(place.sequence)),
+            places=tuple([place for place in places if cut.keeps(place.sequence)]),
         )
 
 
@@ -107,7 +101,7 @@ async def read_oldest(
     db: Connection, place: bytes, head: Document, stream: str, *, wanted: int
 ) -> Oldest:
     """Return the oldest messages of a stream, `wanted` or more where there are so many."""
-    count, _, floor, opening = stream_of(head, stream)
+    state = stream_state(head, stream)
     most = wanted // BUCKET_ROWS + 4
     cursor = (
         db.collection.find(span(place, stream), {"n": 1, "t": 1, "r": 1, "incarnation": 1})
@@ -119,23 +113,21 @@ async def read_oldest(
         for bucket in await cursor.to_list(None)
         if bucket["incarnation"] == head["incarnation"]
     ]
-    rows = [row for row in head["tail"] if row["k"] == stream]
-    tail = [Place(row["n"], row["t"], row["r"]) for row in rows]
-    before = tail[0].sequence if tail else head["next"]
     places = [
         Place(*values)
         for bucket in buckets
         for values in zip(bucket["n"], bucket["t"], bucket["r"], strict=True)
-        if values[0] < before and (values[0] >= floor or values[0] == opening)
+        if values[0] < head["base"]
     ]
     complete = len(buckets) < most
     if complete:
-        places += tail
+        rows = [row for row in head["tail"] if row["k"] == stream]
+        places += [Place(row["n"], row["t"], row["r"]) for row in rows]
     return Oldest(
         incarnation=head["incarnation"],
         version=head["version"],
-        next_sequence=head["next"],
-        count=count,
-        places=tuple(places),
+        next_sequence=head["last"] + 1,
+        count=state.count,
+        places=tuple(place for place in places if state.counts(place.sequence)),
         complete=complete,
     )

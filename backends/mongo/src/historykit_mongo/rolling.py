@@ -2,9 +2,9 @@
 
 The order of the steps is what keeps a reader and a crash harmless:
 
-- Rows are frozen in the head (by an append, which sets `frozen`), copied into buckets, and only
-  then removed from the head. While rows are frozen no edit is let in, so that all who copy them
-  copy the same; a bucket that is there already is left alone.
+- Rows are frozen in the head, which notes the last of them; copied into buckets; and only then
+  removed from the head. While rows are frozen no edit is let in, so that all who copy them copy the
+  same; a bucket that is there already is left alone.
 - An edit of rows in buckets is first noted in the head, as `redo`, in the step that counts it; then
   done in the buckets; then the note is removed. Readers do what the note says.
 - What retention or a replacement removed is below the floor of its stream, in the same step; the
@@ -18,47 +18,53 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import unquote
 
+from pymongo import ReturnDocument
 from pymongo.errors import BulkWriteError
 
 from historykit_mongo.connection import Connection
 from historykit_mongo.documents import (
     Document,
+    StreamState,
     at,
     buckets_of,
+    number_rows,
     rewritten,
     rows_of,
     span,
-    stream_of,
+    stream_state,
 )
 
-__all__ = ["Redo", "freeze", "purge", "ranges_of", "roll", "settle"]
+__all__ = ["Redo", "purge", "ranges_of", "roll", "settle"]
 
 
 async def roll(db: Connection, place: bytes) -> None:
-    """Move the frozen rows of a session into buckets."""
-    head = await db.head(place, without=("body",))
-    if head is None or not head["frozen"]:
-        return
+    """Move the rows of a head into buckets: those that are frozen, else all."""
+    head: Document | None = await db.collection.find_one_and_update(
+        {**at(place), "frozen": 0},
+        [{"$set": {"frozen": "$last", "ids": "$$REMOVE"}}],
+        projection={"body": 0},
+        return_document=ReturnDocument.AFTER,
+    )
+    head = await db.head(place, without=("body",)) if head is None else number_rows(head)
+    if head is not None and head["frozen"]:
+        await _finish(db, place, head)
+
+
+async def _finish(db: Connection, place: bytes, head: Document) -> None:
+    """Move the frozen rows of a head into buckets."""
     await purge(db, place, head)
     last = head["frozen"]
-    rows = [row for row in head["tail"] if row["n"] <= last]
-    if rows:
-        await _insert(db, buckets_of(place, head["incarnation"], rows))
-    beyond = {"$filter": {"input": "$tail", "cond": {"$gt": ["$$this.n", last]}}}
-    await db.persist(
-        lambda: db.change(
-            place,
-            {"incarnation": head["incarnation"], "frozen": last},
-            [{"$set": {"tail": beyond, "frozen": 0, "high": "$top"}}],
-        )
-    )
-
-
-async def freeze(db: Connection, place: bytes) -> None:
-    """Move all rows of a session into buckets, after an append that brought many bytes."""
-    everything = {"frozen": {"$subtract": ["$next", 1]}, "ids": "$$REMOVE"}
-    await db.change(place, {"frozen": 0}, [{"$set": everything}])
-    await roll(db, place)
+    buckets = list(buckets_of(head, (row for row in head["tail"] if row["n"] <= last)))
+    if buckets:
+        await _insert(db, buckets)
+    count = last - head["base"] + 1
+    beyond = {"$slice": ["$tail", count, {"$max": [1, {"$size": "$tail"}]}]}
+    update = [
+        {"$set": {"tail": beyond, "base": last + 1, "frozen": 0, "high": "$top"}},
+        {"$set": {"size": {"$sum": "$tail.z"}}},
+    ]
+    this = {"incarnation": head["incarnation"], "frozen": last}
+    await db.persist(lambda: db.change(place, this, update))
 
 
 async def settle(db: Connection, place: bytes, head: Document) -> bool:
@@ -74,24 +80,22 @@ async def purge(db: Connection, place: bytes, head: Document) -> None:
     """Clear the buckets of rows that are below the floor of their stream."""
     for field in head["streams"]:
         stream = unquote(field)
-        _, _, floor, opening = stream_of(head, stream)
-        if not floor:
-            continue
-        dead = {
-            **span(place, stream, before=floor),
-            "incarnation": head["incarnation"],
-            "$nor": [{"n": {"$gte": floor}}, {"n": opening}],
-        }
-        await db.collection.delete_many(dead)
-        left = db.collection.find(span(place, stream, before=floor), {"_id": 1, "incarnation": 1})
-        for bucket in await left.to_list(None):
-            await _rewrite(
-                db,
-                bucket["_id"],
-                lambda rows, floor=floor, opening=opening: [  # type: ignore[misc]  # of lambdas
-                    row for row in rows if row["n"] >= floor or row["n"] == opening
-                ],
-            )
+        state = stream_state(head, stream)
+        if state.floor:
+            await _purge_stream(db, span(place, stream, before=state.floor), head, state)
+
+
+async def _purge_stream(
+    db: Connection, below: Document, head: Document, state: StreamState
+) -> None:
+    def alive(rows: list[Document]) -> list[Document]:
+        return [row for row in rows if state.counts(row["n"])]
+
+    below = {**below, "incarnation": head["incarnation"]}
+    kept = [{"n": {"$gte": state.floor}}, {"n": state.kept}]
+    await db.collection.delete_many({**below, "$nor": kept})
+    for bucket in await db.collection.find(below, {"_id": 1}).to_list(None):
+        await _rewrite(db, bucket["_id"], alive)
 
 
 class Redo:
@@ -113,14 +117,16 @@ class Redo:
         index = bisect_right(self.ranges, sequence, key=lambda each: each[0]) - 1
         return index >= 0 and sequence <= self.ranges[index][1]
 
-    def replaces(self, stream: str, sequence: int) -> bool:
-        """Return whether `row` takes the place of a message."""
-        return self.row is not None and (self.row["k"], self.row["n"]) == (stream, sequence)
+    def replaces(self, row: Document) -> bool:
+        """Return whether `row` takes the place of another: not of one that was changed since."""
+        return (
+            self.row is not None and self.row["n"] == row["n"] and self.row["v"] > row.get("v", 0)
+        )
 
     def rows(self, rows: Iterable[Document]) -> list[Document]:
         """Return rows as the edit leaves them."""
         return [
-            self.row if self.row is not None and self.replaces(row["k"], row["n"]) else row
+            self.row if self.row is not None and self.replaces(row) else row
             for row in rows
             if not self.removes(row["k"], row["n"])
         ]
