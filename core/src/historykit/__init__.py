@@ -6,6 +6,9 @@
     async with historykit.open_history("sqlite", path="chat.db") as history:
         agent = Agent(client, name="assistant", context_providers=[history.provider()])
         await agent.run("Hello", session=AgentSession(session_id="s1"))
+
+Everything that an application needs is a name of this package; who writes a backend finds the rest
+in `historykit.store`, `historykit.records` and `historykit.plugins`.
 """
 
 from historykit.agent import Agent, SupportsAgentRun
