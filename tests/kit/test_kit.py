@@ -7,6 +7,7 @@ from hypothesis import Phase, settings
 
 from historykit.testing import stateful
 from historykit.testing.verdicts import Verdict
+from tests.kit.page import PAGE, page
 from tests.kit.refutation import PROVIDER_RULES, RULES, judge, judge_provider
 from tests.kit.wrong_providers import WRONG_PROVIDERS, RowProvider
 from tests.kit.wrong_stores import REFUTED_BY, WRONG_STORES, Lie
@@ -66,3 +67,8 @@ def test_every_test_for_providers_refutes_one() -> None:
 def test_true_provider_is_not_refuted(test: str) -> None:
     """The wrong providers without their lies pass each test."""
     assert judge_provider(test, RowProvider) is Verdict.PASSED
+
+
+def test_page_is_current() -> None:
+    """The page lists the tests and the lies that there are; `python -m tests.kit.page` makes it."""
+    assert PAGE.read_text("utf-8") == page()
