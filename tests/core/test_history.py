@@ -263,3 +263,13 @@ async def test_deleting_tells_what_went(history):
     receipt = await history.delete("s")
     assert (receipt.sessions, receipt.messages) == (1, 2)
     assert await history.load("s") == []
+
+
+@pytest.mark.parametrize("bound", ["2", -1, True, 1.0])
+@pytest.mark.parametrize("name", ["limit", "turns"])
+async def test_a_bound_that_is_none_is_named(history, name, bound):
+    """What is loaded is bounded by a number of 0 or more: the error names argument and value."""
+    wanted = f"{name} must be None or an integer of 0 or more, not {bound!r}"
+    for call in (history.load, history.read, history.provider().get_messages):
+        with pytest.raises(InvalidRequestError, match=wanted):
+            await call("s1", **{name: bound})

@@ -234,3 +234,13 @@ async def test_an_owning_provider_is_a_context_manager():
         await provider.save_messages("s", user("a"))
     with pytest.raises(StoreClosedError):
         await store.ping()
+
+
+async def test_the_repr_names_what_a_provider_works_on(history):
+    """A provider shows its source id, its stream and its history."""
+    provider = history.as_user("ada").provider("audit", stream="log")
+    assert repr(provider) == (
+        "StoreHistoryProvider('audit', stream='log', "
+        "history=History('memory', namespace='default', user_id='ada'))"
+    )
+    assert repr(OwningHistoryProvider(history)).startswith("OwningHistoryProvider('history', ")

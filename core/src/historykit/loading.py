@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from historykit.bounds import check_bound
 from historykit.codec import MessageCodec
-from historykit.errors import ConflictError, DecodeError, InvalidRequestError
+from historykit.errors import ConflictError, DecodeError
 from historykit.messages import Message
 from historykit.planning import INSTRUCTION_ROLES
 from historykit.records import PAGE_MESSAGES, SessionKey, Slice, StoredMessage, Window
@@ -55,8 +56,8 @@ async def load_history(
     Raises `DecodeError` for a record that cannot be read, unless `strict` is False: then it is left
     out and reported.
     """
-    _check_bound(limit, "limit")
-    _check_bound(turns, "turns")
+    check_bound(limit, "limit")
+    check_bound(turns, "turns")
     for _ in range(ATTEMPTS):
         skipped: list[DecodeError] | None = None if strict else []
         loaded = await _load_once(store, key, codec, stream, limit, turns, skipped)
@@ -173,8 +174,3 @@ def _turns_begin(rows: Sequence[StoredMessage], turns: int) -> int:
     if turns == 0:
         return len(rows)
     return starts[-turns] if len(starts) >= turns else 0
-
-
-def _check_bound(value: int | None, what: str) -> None:
-    if value is not None and value < 0:
-        raise InvalidRequestError(f"{what} must be 0 or more, or None for no limit; not {value}")

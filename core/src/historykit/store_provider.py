@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
+from historykit.bounds import check_bound
 from historykit.errors import InvalidRequestError, StoreClosedError
 from historykit.history import History
 from historykit.ids import check_id
@@ -78,9 +79,13 @@ class StoreHistoryProvider(BaseHistoryProvider):
         self.stream = check_id(stream, "stream")
         self.save_mode = save_mode
         self.diverged = diverged
-        self.window = _checked_bound(window, "window")
-        self.window_turns = _checked_bound(window_turns, "window_turns")
-        self.max_messages = _checked_bound(max_messages, "max_messages")
+        self.window = check_bound(window, "window")
+        self.window_turns = check_bound(window_turns, "window_turns")
+        self.max_messages = check_bound(max_messages, "max_messages")
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}({self.source_id!r}, stream={self.stream!r}, history={self.history!r})"
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
@@ -94,8 +99,8 @@ class StoreHistoryProvider(BaseHistoryProvider):
             return []
         loaded = await self._load(
             session_id,
-            limit=_checked_bound(kwargs.get("limit", self.window), "limit"),
-            turns=_checked_bound(kwargs.get("turns", self.window_turns), "turns"),
+            limit=check_bound(kwargs.get("limit", self.window), "limit"),
+            turns=check_bound(kwargs.get("turns", self.window_turns), "turns"),
         )
         return loaded.messages
 
@@ -246,9 +251,3 @@ class _Common(TypedDict):
     incarnation: str | None
     retention: Retention | None
     create: SessionDraft | None
-
-
-def _checked_bound(value: Any, what: str) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise InvalidRequestError(f"{what} must be None or an integer of 0 or more, not {value!r}")
-    return value
