@@ -17,6 +17,8 @@ from historykit import (
     InMemoryHistoryProvider,
     Message,
 )
+from historykit.history import History
+from historykit.memory import MemoryStore
 from tests.core.scripted import DictProvider, NotingProvider, ScriptedClient
 
 pytestmark = pytest.mark.asyncio
@@ -48,6 +50,18 @@ class TestMaking:
     async def test_one_tool_needs_no_list(self) -> None:
         """A function alone is the agent's only tool."""
         assert Agent(ScriptedClient(), tools=len).tools == [len]
+
+    async def test_a_provider_alone_is_refused(self) -> None:
+        """The error says that the provider goes into a list."""
+        provider: Any = InMemoryHistoryProvider()
+        with pytest.raises(TypeError, match=r"not InMemoryHistoryProvider; put the provider in a"):
+            Agent(ScriptedClient(), context_providers=provider)
+
+    async def test_a_history_is_no_provider(self) -> None:
+        """The error says how to get a provider from a history."""
+        providers: Any = [History(MemoryStore())]
+        with pytest.raises(TypeError, match=r"History is no context provider.*history.provider\("):
+            Agent(ScriptedClient(), context_providers=providers)
 
     async def test_two_providers_of_one_source_are_refused(self) -> None:
         """Two providers of one source id would share their state: the error names both."""
@@ -561,3 +575,20 @@ async def test_a_generator_function_is_a_client() -> None:
     response = await Agent(client).run("q", session=session)
     assert response.text == "Hello"
     assert history(session) == [("user", "q"), ("assistant", "Hello")]
+
+
+class TestForeignAnswers:
+    @pytest.mark.parametrize("stream", [False, True])
+    async def test_a_dict_of_chat_completions_is_explained(self, stream: bool) -> None:
+        """A client that answers with the API's own dict is told which function reads it."""
+        answer = {"role": "assistant", "content": "Hi"}
+
+        async def client(messages: list[Message], options: ChatOptions) -> Any:
+            return answer
+
+        async def streamer(messages: list[Message], options: ChatOptions) -> Any:
+            yield answer
+
+        agent = Agent(streamer if stream else client)
+        with pytest.raises(TypeError, match=r"chat_completions\.from_chat_completions"):
+            await agent.run("Hi")

@@ -103,11 +103,53 @@ def test_a_value_that_cannot_be_stored_is_named():
     assert raised.value.path == "messages[1].additional_properties.x"
 
 
+def test_the_path_is_said_once():
+    """The error names the place of the value once, and its type with the right article."""
+    bad = user("b", additional_properties={"o": object(), "a b": [1, 1j]})
+    with pytest.raises(EncodeError) as raised:
+        drafts(bad)
+    assert str(raised.value).startswith(
+        "messages[0].additional_properties.o is an object, which cannot be stored; "
+    )
+    del bad.additional_properties["o"]
+    with pytest.raises(EncodeError) as raised:
+        drafts(bad)
+    assert raised.value.path == "messages[0].additional_properties['a b'][1]"
+    assert str(raised.value).startswith(f"{raised.value.path} is a complex, ")
+
+
+def test_a_failing_codec_is_named_with_the_message():
+    """An error without a path has the place of the message in front."""
+
+    class Broken:
+        tag = 0x80
+
+        def encode(self, data):
+            raise RuntimeError
+
+        decode = encode
+
+    with pytest.raises(EncodeError, match=r"^messages\[0\]: codec Broken could not") as raised:
+        draft_messages([user("a")], codec=MessageCodec([Broken()]), stream="main", now=7)
+    assert raised.value.path == "messages[0]"
+
+
+def test_a_text_is_no_message():
+    """The error says how to make a message of a text."""
+    with pytest.raises(InvalidRequestError, match=r'make one with Message\("user", text\)'):
+        drafts("Hi")
+
+
+@pytest.mark.parametrize("messages", ["Hi", user("a"), iter([user("a")]), 42])
+def test_messages_come_in_a_list(messages):
+    """One message, a text, and what can be read only once are refused: nothing gets lost."""
+    with pytest.raises(InvalidRequestError, match=r"a list of messages, not \w+; put them in a"):
+        draft_messages(messages, codec=MessageCodec(), stream="main", now=0)
+
+
 def test_only_messages_are_drafted():
-    """Something else than a message is refused by its place, and so is a single message."""
+    """Something else than a message is refused by its place."""
     with pytest.raises(InvalidRequestError, match=r"messages\[1\] must be a historykit.Message"):
         drafts(user("a"), {"role": "user"})
-    with pytest.raises(InvalidRequestError, match="a list of messages"):
-        draft_messages(user("a"), codec=MessageCodec(), stream="main", now=0)
     with pytest.raises(InvalidRequestError, match=r"role of messages\[0\]"):
         drafts(Message(None, "a"))

@@ -71,6 +71,13 @@ def test_contents_of_another_type_are_refused() -> None:
         Message("user", [3])  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize("contents", [42, 0, True])
+def test_contents_that_are_none_are_named(contents: Any) -> None:
+    """What is neither a content nor a list of them is refused, with what would be accepted."""
+    with pytest.raises(TypeError, match=r"the contents of a message are a text, .* not (int|bool)"):
+        Message("user", contents)
+
+
 def test_a_wrong_content_dict_is_refused() -> None:
     """The error of a content without a type is not swallowed."""
     with pytest.raises(ValueError, match="type"):

@@ -51,3 +51,9 @@ def test_a_transcript_that_does_not_continue_the_stored_is_refused(stored, trans
     """A transcript that differs where both are known, or cannot be compared, is an error."""
     with pytest.raises(TranscriptDivergedError, match="does not continue"):
         new_part(tail(list(stored)), list(transcript), KEY)
+
+
+def test_a_diverged_transcript_names_the_way_out():
+    """The error says how a transcript takes the place of what is stored."""
+    with pytest.raises(TranscriptDivergedError, match='set diverged="replace"'):
+        new_part(tail("ab"), "xy", KEY)

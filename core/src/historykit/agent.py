@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, overload
 
 from historykit.clients import ChatClient
@@ -75,7 +75,7 @@ class Agent:
         self.description = description
         self.instructions = instructions
         self.tools: list[Any] = list(tools or ()) if not callable(tools) else [tools]
-        self.context_providers = list(context_providers or ())
+        self.context_providers = _checked_providers(context_providers)
         self.default_options = dict(default_options or {})
         check_providers(self.context_providers)
         _warn_of_double_history(self.context_providers)
@@ -143,6 +143,24 @@ def _checked_session(session: object) -> AgentSession | None:
         f"a session is an AgentSession, not {type(session).__name__}; for an id there is"
         " AgentSession(session_id=...)"
     )
+
+
+def _checked_providers(given: Any) -> list[BaseContextProvider]:
+    if given is None:
+        return []
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"context_providers is a list of providers, not {type(given).__name__}; put the "
+            "provider in a list, as in [history.provider()]"
+        )
+    providers = list(given)
+    for provider in providers:
+        if not hasattr(provider, "source_id"):
+            raise TypeError(
+                f"{type(provider).__name__} is no context provider, which has a source_id; "
+                "history.provider() makes one of a history"
+            )
+    return providers
 
 
 def _warn_of_double_history(providers: Sequence[BaseContextProvider]) -> None:

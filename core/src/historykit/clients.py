@@ -100,7 +100,7 @@ def _as_message(reply: Any) -> Message:
         return Message("assistant", reply)
     raise TypeError(
         f"a chat client answered with {type(reply).__name__}; it may answer with a text, a Content,"
-        " a Message, a list of them, an AgentResponse or an async iterator"
+        f" a Message, a list of them, an AgentResponse or an async iterator{_hint(reply)}"
     )
 
 
@@ -113,5 +113,14 @@ def _as_update(piece: Any) -> AgentResponseUpdate:
         return AgentResponseUpdate.from_message(piece)
     raise TypeError(
         f"a chat client streamed {type(piece).__name__}; it may stream texts, Contents, Messages"
-        " and AgentResponseUpdates"
+        f" and AgentResponseUpdates{_hint(piece)}"
+    )
+
+
+def _hint(answer: object) -> str:
+    if not isinstance(answer, Mapping):
+        return ""
+    return (
+        "; historykit.chat_completions.from_chat_completions makes a Message of a dict of the"
+        " chat-completions API (of a whole response: of its choices[0].message)"
     )

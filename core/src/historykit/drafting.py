@@ -67,13 +67,18 @@ def draft_messages(
 def checked(messages: Sequence[Message]) -> Sequence[Message]:
     """Return `messages` if a store can take them, else raise `InvalidRequestError` naming the
     item."""
-    if isinstance(messages, Message):
-        raise InvalidRequestError("messages must be a list of messages; put the message in one")
-    for index, message in enumerate(messages):
+    if isinstance(messages, Message | str) or not isinstance(messages, Sequence):
+        raise InvalidRequestError(
+            f"messages must be a list of messages, not {type(messages).__name__}; put them in a "
+            'list, as in [Message("user", "Hi")]'
+        )
+    items: Sequence[object] = messages
+    for index, message in enumerate(items):
         if not isinstance(message, Message):
+            remedy = 'Message("user", text)' if isinstance(message, str) else "Message.from_dict"
             raise InvalidRequestError(
                 f"messages[{index}] must be a historykit.Message, not {type(message).__name__}; "
-                "make one with Message.from_dict"
+                f"make one with {remedy}"
             )
         if not isinstance(message.role, str):
             raise InvalidRequestError(
@@ -88,8 +93,13 @@ def _encoded(codec: MessageCodec, data: Mapping[str, Any], index: int) -> tuple[
         body = codec.encode(data)
         return body, content_digest(data, exact=body.startswith(b"{"))
     except EncodeError as error:
-        path = f"messages[{index}].{error.path}".rstrip(".")
-        raise EncodeError(f"{path}: {error.message}", path=path) from error
+        place = f"messages[{index}]"
+        path = error.path if error.path.startswith("[") else f".{error.path}".rstrip(".")
+        if error.path and error.message.startswith(error.path):
+            message = f"{place}{path}{error.message.removeprefix(error.path)}"
+        else:
+            message = f"{place}{path}: {error.message}"
+        raise EncodeError(message, path=place + path) from error
 
 
 def _starts_turn(data: Mapping[str, Any], previous_role: str) -> bool:

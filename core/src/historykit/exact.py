@@ -153,7 +153,7 @@ class ExactWriter:
             if base in _SCALARS:
                 return self._write_as(base, value)
         raise self._error(
-            f"is a {type(value).__qualname__}, which cannot be stored; turn it into plain data, or "
+            f"is {_a(type(value))}, which cannot be stored; turn it into plain data, or "
             "make its class a state type with register_state_type"
         )
 
@@ -162,9 +162,7 @@ class ExactWriter:
         plain = _PLAIN[base](value) if base in _PLAIN else value
         tree = _SCALARS[base](self, plain)
         if not _stands_for(tree, value):
-            raise self._error(
-                f"is a {type(value).__qualname__} that is not equal to a plain {base.__name__}"
-            )
+            raise self._error(f"is {_a(type(value))} that is not equal to a plain {base.__name__}")
         return tree
 
     def _write_state(self, type_id: str, value: Any) -> _Tree:
@@ -189,7 +187,7 @@ class ExactWriter:
             return dump_object(value, json=json)
         except Exception as error:
             raise self._error(
-                f"is a {type(value).__qualname__} that could not be dumped ({type(error).__name__})"
+                f"is {_a(type(value))} that could not be dumped ({type(error).__name__})"
             ) from error
 
     def _items(self, values: Iterable[Any]) -> list[_Tree]:
@@ -213,6 +211,12 @@ class ExactWriter:
         visible = (step for step in self.path[:steps] if step is not _INSIDE)
         path = functools.reduce(child_path, visible, "")
         return EncodeError(f"{path or 'the value'} {problem}", path=path)
+
+
+def _a(kind: type[Any]) -> str:
+    """Return the name of a type with its article."""
+    name = kind.__qualname__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
 class ExactReader:

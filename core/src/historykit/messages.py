@@ -247,7 +247,14 @@ def _filtered(
 def as_contents(contents: Any, text: Any, *, copy: bool = False) -> list[Content]:
     """Return the contents that the arguments of a message describe, copies where asked."""
     items = [contents] if isinstance(contents, str | Content | Mapping) else contents
-    return [_as_content(item, copy) for item in (*(items or ()), text) if item is not None]
+    if items is None:
+        items = ()
+    elif not isinstance(items, Iterable):
+        raise TypeError(
+            "the contents of a message are a text, a Content, a dict or a list of these, not "
+            f"{type(items).__name__}"
+        )
+    return [_as_content(item, copy) for item in (*items, text) if item is not None]
 
 
 def _as_content(item: Any, copy: bool) -> Content:

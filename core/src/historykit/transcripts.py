@@ -26,7 +26,8 @@ def new_part(tail: Tail, digests: Sequence[bytes], key: SessionKey) -> int:
             return min(length, len(digests))
     raise TranscriptDivergedError(
         f"the transcript of {len(digests)} messages does not continue the {tail.count} messages "
-        f"stored in session {key.session_id!r}; send one that does, or ask for replacing"
+        f"stored in session {key.session_id!r}; send one that does, or set "
+        'diverged="replace" to have it take their place'
     )
 
 
