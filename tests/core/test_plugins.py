@@ -124,6 +124,10 @@ def test_a_loaded_backend_is_the_same_the_next_time(folder: PluginFolder) -> Non
             "no backend 'amce' is installed (installed: acme, other); did you mean 'acme'?",
         ),
         (
+            "ACME",
+            "no backend 'ACME' is installed (installed: acme, other); did you mean 'acme'?",
+        ),
+        (
             "xyz",
             "no backend 'xyz' is installed (installed: acme, other); "
             "install the distribution that provides it, or register it",

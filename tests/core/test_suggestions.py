@@ -10,6 +10,12 @@ def test_nearest_finds_the_word_that_was_meant() -> None:
     assert nearest("reddis", ["sqlite", "redis", "mongo"]) == "redis"
 
 
+def test_nearest_takes_upper_and_lower_case_as_alike() -> None:
+    """A word in other case finds the known word, in the case that this has."""
+    assert nearest("SQLITE", ["sqlite", "redis"]) == "sqlite"
+    assert nearest("sqlite", ["SQLite", "redis"]) == "SQLite"
+
+
 def test_nearest_gives_none_where_nothing_is_like_it() -> None:
     """A word that is like none of the known ones has no nearest."""
     assert nearest("cassandra", ["sqlite", "redis"]) is None

@@ -36,7 +36,8 @@ def build_config(spec: BackendSpec, settings: Mapping[str, object]) -> Any:
 
     Values have the types of the fields: bool, int, float, str, `pathlib.Path` (from text), a
     `Literal`, a union of these, or any class. A `Text` is converted. Raises `ConfigError` for an
-    unknown setting, a missing one, and one of another type; no error shows a value.
+    unknown setting, a missing one, and one of another type; no error shows a value, but for a field
+    that takes one of a few words.
     """
     config = spec.config()
     known = {each.name: each for each in fields(config) if each.init}
@@ -95,12 +96,21 @@ def _value(backend: str, name: str, annotation: Any, given: object) -> object:
     try:
         if isinstance(given, Text):
             what = f"{given.origin} is not accepted: {what}"
+            if get_origin(annotation) is Literal:
+                what += f", not {_shown(annotation, given.value)}"
             return _parsed(annotation, given.value)
-        what = f"{what}, not {type(given).__name__}"
+        what = f"{what}, not {_shown(annotation, given)}"
         return _checked(annotation, given)
     except ValueError:
         pass  # its message, and its traceback, show the value, which may be a secret
     raise ConfigError(what, field=name)
+
+
+def _shown(annotation: Any, value: object) -> str:
+    """Return a value for an error: its type alone, unless the field takes one of a few words."""
+    if get_origin(annotation) is Literal and isinstance(value, str | int | None):
+        return repr(value)
+    return type(value).__name__
 
 
 def _parsed(annotation: Any, text: str) -> object:

@@ -8,10 +8,15 @@ __all__ = ["nearest", "suggest"]
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the one of `known` that is most like `word`, None where none is like it."""
+    """Return the one of `known` that is most like `word`, None where none is like it.
+
+    Upper and lower case are alike.
+    """
     from difflib import get_close_matches  # only errors need it
 
-    return next(iter(get_close_matches(word, sorted(known), n=1)), None)
+    names = {name.casefold(): name for name in sorted(known)}
+    matches = get_close_matches(word.casefold(), names, n=1)
+    return names[matches[0]] if matches else None
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
