@@ -15,9 +15,8 @@ same."""
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
-
-import pytest
 
 if TYPE_CHECKING:
     from historykit.testing.conformance import HistoryConformance
@@ -32,13 +31,31 @@ _MODULES = {
     "ProviderConformance": "historykit.testing.provider_conformance",
 }
 
+_EXTRA = ("hypothesis", "pytest", "pytest_asyncio")
+
+
+def _import(module: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRA:
+            raise
+        raise ModuleNotFoundError(
+            f"historykit.testing needs {error.name}; install it with: "
+            "pip install 'historykit[conformance]'",
+            name=error.name,
+        ) from error
+
+
 # pytest before 9 does not do this for a plugin that is installed editable, and its asserts would
 # explain nothing.
-pytest.register_assert_rewrite("historykit.testing.suite", "historykit.testing.comparison")
+_import("pytest").register_assert_rewrite(
+    "historykit.testing.suite", "historykit.testing.comparison"
+)
 
 
 def __getattr__(name: str) -> object:
     """Import the suite when it is asked for: this package is imported by every run of pytest."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(_import(_MODULES[name]), name)
