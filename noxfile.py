@@ -70,14 +70,14 @@ def coverage(session: nox.Session) -> None:
 def servers(session: nox.Session, server: str) -> None:
     """The tests of a backend on another kind of server than the default one."""
     install_workspace(session, "test")
-    session.run("pytest", "--backend", server, SERVERS[server], *session.posargs)
+    session.run("pytest", "-n", "auto", "--backend", server, SERVERS[server], *session.posargs)
 
 
 @nox.session(default=False)
 def containers(session: nox.Session) -> None:
     """The tests of the backends on servers in containers. Needs a Docker daemon."""
     install_workspace(session, "test", "docker")
-    session.run("pytest", "--containers", *SERVED, *session.posargs)
+    session.run("pytest", "-n", "auto", "--containers", *SERVED, *session.posargs)
 
 
 @nox.session(default=False)
