@@ -11,7 +11,13 @@ from weakref import WeakValueDictionary
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from pymongo import ReadPreference, ReturnDocument, WriteConcern
-from pymongo.errors import AutoReconnect, PyMongoError, WriteConcernError, WTimeoutError
+from pymongo.errors import (
+    AutoReconnect,
+    ConnectionFailure,
+    PyMongoError,
+    WriteConcernError,
+    WTimeoutError,
+)
 from pymongo.read_concern import ReadConcern
 from pymongo.uri_parser import parse_uri
 
@@ -207,10 +213,15 @@ class Connection:
         return await asyncio.shield(task)
 
     def begin(self, name: object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do some work behind the calls, unless work of that name is under way."""
+        """Do some work behind the calls, unless work of that name is under way.
+
+        Nobody waits for it. Where the connection fails, it is begun again by a later call; another
+        error is told to the event loop.
+        """
         if name not in self._tasks:
             task = self._tasks[name] = asyncio.create_task(work())
             task.add_done_callback(lambda task: self._end(name, task))
+            task.add_done_callback(_report)
 
     async def finish(self, name: object) -> None:
         """Wait for the work of that name."""
@@ -226,6 +237,15 @@ class Connection:
         self._tasks.pop(name, None)
         if not task.cancelled():
             task.exception()  # nobody may be left to retrieve it
+
+
+def _report(task: asyncio.Future[Any]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, ConnectionFailure):
+        message = "messages could not be moved within MongoDB"
+        task.get_loop().call_exception_handler(
+            {"message": message, "exception": error, "task": task}
+        )
 
 
 NUMBERS: Final = dict.fromkeys(

@@ -351,16 +351,21 @@ def _columns(rows: Sequence[Document]) -> Document:
     return {**columns, "rare": rare} if rare else columns
 
 
-def _chunks(rows: Iterable[Document]) -> Iterator[list[Document]]:
-    chunk: list[Document] = []
-    size = 0
+def _chunks(rows: Iterable[Document]) -> list[list[Document]]:
+    """Return rows in parts that make a bucket each; a small rest goes with the part before it."""
+    chunks: list[list[Document]] = []
+    count, size = BUCKET_ROWS, 0
     for row in rows:
-        if chunk and (len(chunk) == BUCKET_ROWS or size >= BUCKET_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(row)
+        if count >= BUCKET_ROWS or size >= BUCKET_BYTES:
+            chunks.append([])
+            count = size = 0
+        chunks[-1].append(row)
+        count += 1
         size += row["z"]
-    yield chunk
+    if len(chunks) > 1 and count < BUCKET_ROWS // 2 and size < BUCKET_BYTES // 2:
+        rest = chunks.pop()
+        chunks[-1] += rest
+    return chunks
 
 
 def _by_stream(row: Document) -> tuple[str, int]:
