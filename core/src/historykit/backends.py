@@ -18,7 +18,10 @@ API_VERSIONS: Final = frozenset({1})
 """The versions of the backend API that this historykit speaks."""
 
 hookspec = pluggy.HookspecMarker("historykit")
+"""Marks a hook of `Hooks`."""
+
 hookimpl = pluggy.HookimplMarker("historykit")
+"""Marks the function with which a backend's module implements a hook."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from historykit.store import HistoryStore
 __all__ = ["ExportedLine", "export_sessions", "find_all"]
 
 ExportedLine: TypeAlias = ExportStart | ExportedSession | ExportedMessage | ExportEnd
+"""What a line of an export holds."""
 
 
 async def export_sessions(

@@ -11,6 +11,7 @@ from historykit.errors import InvalidRequestError
 __all__ = ["MAX_ID_LENGTH", "check_id", "derive_id", "new_id"]
 
 MAX_ID_LENGTH = 256
+"""The most characters that an identifier has."""
 
 _VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 """What becomes of a digit whose upper two bits say which kind of UUID it is."""

@@ -105,6 +105,7 @@ class Conversation:
 
 
 Line: TypeAlias = ExportStart | ExportedSession | ExportedMessage | ExportEnd | Conversation
+"""What a line of a file holds."""
 
 _TYPES: Final[dict[str, type[Any]]] = {
     FORMAT: ExportStart,

@@ -213,7 +213,10 @@ class InMemoryHistoryProvider(BaseHistoryProvider):
 
 
 ContextProvider = BaseContextProvider
+"""Another name of `BaseContextProvider` (agent_framework Sessions API)."""
+
 HistoryProvider = BaseHistoryProvider
+"""Another name of `BaseHistoryProvider` (agent_framework Sessions API)."""
 
 
 def _checked_source_id(source_id: object) -> str:
