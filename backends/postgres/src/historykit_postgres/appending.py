@@ -13,6 +13,7 @@ from historykit_postgres.drivers import Driver, Row
 from historykit_postgres.errors import is_overtaken
 from historykit_postgres.heads import Head, find_head, write_head
 from historykit_postgres.names import Names
+from historykit_postgres.ranges import within
 from historykit_postgres.sessions import insert_session
 from historykit_postgres.statements import (
     append_arguments,
@@ -24,17 +25,21 @@ from historykit_postgres.statements import (
 
 __all__ = ["append", "insert_messages"]
 
-STREAM: Final = "FROM {messages} WHERE session = $1 AND stream = $2"
-
 KNOWN: Final = "SELECT id, sequence, digest FROM {messages} WHERE session = $1 AND id = ANY ($2)"
-OPENING: Final = f"SELECT sequence, role {STREAM} ORDER BY sequence LIMIT 1"
-FROM_OLDEST: Final = f"SELECT sequence {STREAM} ORDER BY sequence LIMIT 1 OFFSET $3"
-FROM_NEWEST: Final = f"SELECT sequence {STREAM} ORDER BY sequence DESC LIMIT 1 OFFSET $3"
+STREAM: Final = within("$1", "$2")
+OPENING: Final = f"SELECT sequence, role FROM {{messages}} WHERE {STREAM} ORDER BY sequence LIMIT 1"
+FROM_OLDEST: Final = f"""
+SELECT sequence FROM {{messages}} WHERE {STREAM} ORDER BY sequence LIMIT 1 OFFSET $3
+"""
+FROM_NEWEST: Final = f"""
+SELECT sequence FROM {{messages}} WHERE {STREAM} ORDER BY sequence DESC LIMIT 1 OFFSET $3
+"""
 TURN_START: Final = f"""
-SELECT sequence {STREAM} AND turn_start AND sequence <= $3 ORDER BY sequence DESC LIMIT 1
+SELECT sequence FROM {{messages}} WHERE {within("$1", "$2", last="$3")} AND turn_start
+ORDER BY sequence DESC LIMIT 1
 """
 DELETE: Final = f"""
-WITH deleted AS (DELETE {STREAM} AND sequence BETWEEN $3 AND $4 RETURNING 1)
+WITH deleted AS (DELETE FROM {{messages}} WHERE {within("$1", "$2", "$3", "$4")} RETURNING 1)
 SELECT count(*) FROM deleted
 """
 

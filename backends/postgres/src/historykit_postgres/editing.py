@@ -18,7 +18,8 @@ from historykit_postgres.appending import insert_messages
 from historykit_postgres.drivers import Driver
 from historykit_postgres.heads import find_head, lock_head, write_edited
 from historykit_postgres.names import Names
-from historykit_postgres.reading import COLUMNS, LARGEST, fitting, stored
+from historykit_postgres.ranges import LARGEST, fitting, within
+from historykit_postgres.reading import COLUMNS, stored
 
 __all__ = ["delete_messages", "replace", "update_message"]
 
@@ -28,13 +29,17 @@ UPDATE {messages}
 SET body = $3, digest = coalesce($4::bytea, digest), reaction = $5, extra = $6, revision = $7
 WHERE session = $1 AND id = $2
 """
-DELETE: Final = """
+DELETE: Final = f"""
 WITH deleted AS (
-    DELETE FROM {messages}
-    WHERE session = $1 AND stream = $2 AND sequence BETWEEN $3 AND $4
-      AND ($5::bigint IS NULL OR created_at < $5::bigint)
-      AND ($6::text[] IS NULL OR id = ANY ($6::text[]))
-    RETURNING 1
+    DELETE FROM {{messages}} WHERE {within("$1", "$2", "$3", "$4")}
+    AND ($5::bigint IS NULL OR created_at < $5::bigint) RETURNING 1
+)
+SELECT count(*) FROM deleted
+"""
+DELETE_BY_ID: Final = """
+WITH deleted AS (
+    DELETE FROM {messages} WHERE session = $1 AND id = ANY ($6) AND stream = $2
+    AND sequence BETWEEN $3 AND $4 AND ($5::bigint IS NULL OR created_at < $5::bigint) RETURNING 1
 )
 SELECT count(*) FROM deleted
 """
@@ -64,15 +69,18 @@ async def delete_messages(
     if head is None:
         return 0
     before = selector.created_before
-    ((deleted,),) = await driver.fetch(
-        names(DELETE),
+    conditions: list[object] = [
         head.id,
         selector.stream,
         fitting(0 if selector.first is None else selector.first),
         fitting(LARGEST if selector.last is None else selector.last),
         None if before is None else fitting(before),
-        None if selector.ids is None else list(selector.ids),
-    )
+    ]
+    statement = DELETE
+    if selector.ids is not None:
+        statement = DELETE_BY_ID
+        conditions.append(list(selector.ids))
+    ((deleted,),) = await driver.fetch(names(statement), *conditions)
     if deleted:
         head.live -= deleted
         await write_edited(driver, names, head, now=now)
@@ -83,7 +91,7 @@ async def replace(driver: Driver, names: Names, request: ReplaceRequest) -> Appe
     """Put other messages in the place of all those of a stream."""
     head = await lock_head(driver, names, request.key, request.stream)
     check_version(request.key, request.expected_version, head.version)
-    await driver.fetch(names(DELETE), head.id, request.stream, 0, LARGEST, None, None)
+    await driver.fetch(names(DELETE), head.id, request.stream, 0, LARGEST, None)
     head.live = 0
     first = head.next_sequence
     await insert_messages(driver, names, head, request.drafts)

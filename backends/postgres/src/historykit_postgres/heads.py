@@ -9,17 +9,16 @@ from typing import Final
 from historykit.planning import session_not_found
 from historykit.records import MAIN_STREAM, SessionHead, SessionKey
 from historykit_postgres.drivers import Driver
-from historykit_postgres.names import Names
+from historykit_postgres.names import Names, digest
+from historykit_postgres.ranges import within
 from historykit_postgres.statements import RECENT
 
-__all__ = ["Head", "find_head", "lock_head", "place", "write_edited", "write_head"]
+__all__ = ["Head", "find_head", "lock_head", "write_edited", "write_head"]
 
 LOCK: Final = """
 SELECT id, incarnation, memory_enabled, version, epoch, next_sequence, largest, last_message_at,
-       coalesce((live ->> $4::text)::bigint, 0), coalesce((trimmed ->> $4::text)::bigint, 0)
-FROM {sessions}
-WHERE namespace = $1 AND user_id = $2 AND session_id = $3
-FOR UPDATE
+       coalesce((live ->> $2::text)::bigint, 0), coalesce((trimmed ->> $2::text)::bigint, 0)
+FROM {sessions} WHERE key = $1 FOR UPDATE
 """
 WRITE: Final = f"""
 UPDATE {{sessions}} SET
@@ -30,8 +29,8 @@ UPDATE {{sessions}} SET
     recent = ($10::text[] || recent)[:{RECENT}], largest = $11
 WHERE id = $1
 """
-NEWEST_TIME: Final = """
-SELECT created_at FROM {messages} WHERE session = $1 AND stream = $2 ORDER BY sequence DESC LIMIT 1
+NEWEST_TIME: Final = f"""
+SELECT created_at FROM {{messages}} WHERE {within("$1", "$2")} ORDER BY sequence DESC LIMIT 1
 """
 
 
@@ -64,14 +63,9 @@ class Head:
         )
 
 
-def place(key: SessionKey) -> tuple[str, str, str]:
-    """Return the columns by which a session is found."""
-    return key.namespace, key.user_id, key.session_id
-
-
 async def find_head(driver: Driver, names: Names, key: SessionKey, stream: str) -> Head | None:
     """Lock a session and return its head, None where there is no session."""
-    rows = await driver.fetch(names(LOCK), *place(key), stream)
+    rows = await driver.fetch(names(LOCK), digest(key), stream)
     return Head(stream, *rows[0]) if rows else None
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Final
 
+from historykit.records import SessionKey
 from historykit_postgres.config import PostgresConfig
 
-__all__ = ["Names", "quoted"]
+__all__ = ["Names", "digest", "quoted"]
 
 TABLES: Final = ("sessions", "session_bodies", "session_labels", "messages", "schema_version")
 INDEXES: Final = (
@@ -54,3 +55,10 @@ class Names:
 def quoted(name: str) -> str:
     """Return a name as it stands in a statement."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def digest(key: SessionKey) -> bytes:
+    """Return the bytes by which a session is found."""
+    parts = [part.encode() for part in (key.namespace, key.user_id, key.session_id)]
+    lengths = b"".join([len(part).to_bytes(4, "big") for part in parts])
+    return blake2b(lengths + b"".join(parts), digest_size=16).digest()

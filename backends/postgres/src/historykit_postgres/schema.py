@@ -33,6 +33,7 @@ CREATE TABLE {sessions} (
     largest bigint NOT NULL DEFAULT 0,
     run_expires_at bigint,
     memory_enabled boolean NOT NULL,
+    key bytea NOT NULL UNIQUE,
     namespace text COLLATE "C" NOT NULL,
     user_id text COLLATE "C" NOT NULL,
     session_id text COLLATE "C" NOT NULL,
@@ -42,11 +43,13 @@ CREATE TABLE {sessions} (
     run_id text COLLATE "C",
     live jsonb NOT NULL DEFAULT '{{}}',
     trimmed jsonb NOT NULL DEFAULT '{{}}',
-    recent text[] COLLATE "C" NOT NULL DEFAULT '{{}}',
-    UNIQUE (namespace, user_id, session_id)
+    recent text[] COLLATE "C" NOT NULL DEFAULT '{{}}'
 ) WITH (fillfactor = 50)
 """
 """One row a session. Every append rewrites it: so it is small, and its pages have room for that.
+
+`key` is a digest of namespace, user and session id. By these themselves a session could be found
+through several indexes, and some would be walked from one end to the other.
 
 `live` and `trimmed` hold, by the names of streams, how many messages are there and how many more
 retention removed. `recent` holds marks of the newest message ids. No body that was ever there has

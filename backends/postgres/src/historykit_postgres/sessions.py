@@ -26,8 +26,8 @@ from historykit.records import (
     SessionRecord,
 )
 from historykit_postgres.drivers import Driver, Row
-from historykit_postgres.heads import Head, place
-from historykit_postgres.names import Names
+from historykit_postgres.heads import Head
+from historykit_postgres.names import Names, digest
 
 __all__ = [
     "RECORDS",
@@ -53,15 +53,14 @@ FROM {sessions} AS s
 """
 """The beginning of a statement whose rows `session_record` takes."""
 
-THIS: Final = "WHERE namespace = $1 AND user_id = $2 AND session_id = $3"
 
-READ: Final = f"{RECORDS} {THIS}"
-LOCK: Final = f"SELECT id FROM {{sessions}} {THIS} FOR UPDATE"
+READ: Final = f"{RECORDS} WHERE key = $1"
+LOCK: Final = "SELECT id FROM {sessions} WHERE key = $1 FOR UPDATE"
 INSERT: Final = """
-INSERT INTO {sessions} (namespace, user_id, session_id, incarnation, agent_id, status,
+INSERT INTO {sessions} (key, namespace, user_id, session_id, incarnation, agent_id, status,
                         memory_enabled, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-ON CONFLICT (namespace, user_id, session_id) DO NOTHING
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+ON CONFLICT (key) DO NOTHING
 RETURNING id
 """
 UPDATE: Final = """
@@ -84,7 +83,9 @@ DELETE_LABELS: Final = "DELETE FROM {session_labels} WHERE session = $1"
 INSERT_LABELS: Final = """
 INSERT INTO {session_labels} (session, label) SELECT $1::bigint, unnest($2::text[])
 """
-LEASE: Final = f"SELECT id, run_id, run_expires_at FROM {{sessions}} {THIS} FOR UPDATE"
+LEASE: Final = """
+SELECT id, run_id, run_expires_at FROM {sessions} WHERE key = $1 FOR UPDATE
+"""
 WRITE_LEASE: Final = "UPDATE {sessions} SET run_id = $2, run_expires_at = $3 WHERE id = $1"
 
 
@@ -99,7 +100,7 @@ async def create_session(
 ) -> SessionRecord:
     """Create a session, or do with the existing one what `if_exists` says, and return it."""
     while await insert_session(driver, names, key, draft, incarnation, now) is None:
-        row = await driver.fetch(names(LOCK), *place(key))
+        row = await driver.fetch(names(LOCK), digest(key))
         if not row:
             continue  # it was deleted meanwhile
         if if_exists == "error":
@@ -123,7 +124,8 @@ async def insert_session(
     """Create a session and return its head, None where there is one already."""
     created_at = now if draft.created_at is None else draft.created_at
     fields = (incarnation, draft.agent_id, draft.status, draft.memory_enabled, created_at, now)
-    rows = await driver.fetch(names(INSERT), *place(key), *fields)
+    ids = (key.namespace, key.user_id, key.session_id)
+    rows = await driver.fetch(names(INSERT), digest(key), *ids, *fields)
     if not rows:
         return None
     ((id,),) = rows
@@ -147,7 +149,7 @@ async def patch_session(
     now: int,
 ) -> SessionRecord:
     """Change fields of a session and return it."""
-    await driver.fetch(names(LOCK), *place(key))
+    await driver.fetch(names(LOCK), digest(key))
     id, record = await _find(driver, names, key)
     check_revision(key, if_revision, record.revision)
     fields = ("agent_id", "status", "memory_enabled", "labels", "body")
@@ -170,7 +172,7 @@ async def patch_session(
 
 async def delete_session(driver: Driver, names: Names, key: SessionKey) -> DeleteReceipt:
     """Delete a session with all that belongs to it."""
-    rows = await driver.fetch(names(LOCK), *place(key))
+    rows = await driver.fetch(names(LOCK), digest(key))
     if not rows:
         return DeleteReceipt(sessions=0, messages=0)
     ((messages,),) = await driver.fetch(names(DELETE), rows[0][0])
@@ -193,7 +195,7 @@ async def renew_run(driver: Driver, names: Names, key: SessionKey, lease: RunLea
 
 async def release_run(driver: Driver, names: Names, key: SessionKey, run_id: str) -> bool:
     """Let a session go and return whether the run held it."""
-    rows = await driver.fetch(names(LEASE), *place(key))
+    rows = await driver.fetch(names(LEASE), digest(key))
     if not rows or not plan_release(_held(rows[0]), run_id):
         return False
     await driver.fetch(names(WRITE_LEASE), rows[0][0], None, None)
@@ -243,7 +245,7 @@ def session_record(row: Row) -> SessionRecord:
 
 async def _find(driver: Driver, names: Names, key: SessionKey) -> tuple[int, SessionRecord]:
     """Return the number of a session's row and the session."""
-    rows = await driver.fetch(names(READ), *place(key))
+    rows = await driver.fetch(names(READ), digest(key))
     if not rows:
         raise session_not_found(key)
     return rows[0][0], session_record(rows[0])
@@ -256,7 +258,7 @@ async def _insert_labels(driver: Driver, names: Names, id: int, labels: Iterable
 
 async def _lease(driver: Driver, names: Names, key: SessionKey) -> tuple[int, RunLease | None]:
     """Lock a session and return the number of its row and the lease on it."""
-    rows = await driver.fetch(names(LEASE), *place(key))
+    rows = await driver.fetch(names(LEASE), digest(key))
     if not rows:
         raise session_not_found(key)
     return rows[0][0], _held(rows[0])

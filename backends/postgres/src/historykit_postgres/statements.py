@@ -9,6 +9,8 @@ from zlib import crc32
 
 from historykit.planning import INSTRUCTION_ROLES
 from historykit.records import MAIN_STREAM, AppendRequest, MessageDraft
+from historykit_postgres.names import digest
+from historykit_postgres.ranges import within
 
 __all__ = [
     "INSTRUCTIONS",
@@ -45,72 +47,78 @@ MOST_TRIMMED: Final = 100
 
 INSTRUCTIONS: Final = ", ".join(f"'{role}'" for role in sorted(INSTRUCTION_ROLES))
 
-STREAM: Final = "FROM {messages} WHERE session = (SELECT id FROM seen) AND stream = $4"
-CUT: Final = "sequence BETWEEN (SELECT first FROM cut) AND (SELECT last FROM cut)"
+SESSION: Final = "(SELECT id FROM seen)"
+STREAM: Final = within(SESSION, "$2")
+UP_TO_WANTED: Final = within(SESSION, "$2", last="(SELECT sequence FROM wanted)")
+CUT: Final = within(SESSION, "$2", "(SELECT first FROM cut)", "(SELECT last FROM cut)")
 
-KEY: Final = "s.namespace = $1 AND s.user_id = $2 AND s.session_id = $3"
-LIVE: Final = "coalesce((s.live ->> $4::text)::bigint, 0) + $7::bigint"
+LIVE: Final = "coalesce((s.live ->> $2::text)::bigint, 0) + $5::bigint"
 
 CHANGES: Final = f"""
     version = s.version + 1,
-    next_sequence = s.next_sequence + $7::bigint,
-    updated_at = $5::bigint,
-    last_message_at = coalesce($6::bigint, s.last_message_at),
-    recent = ($8::text[] || s.recent)[:{RECENT}],
-    largest = greatest(s.largest, $9::bigint),
+    next_sequence = s.next_sequence + $5::bigint,
+    updated_at = $3::bigint,
+    last_message_at = coalesce($4::bigint, s.last_message_at),
+    recent = ($6::text[] || s.recent)[:{RECENT}],
+    largest = greatest(s.largest, $7::bigint),
 """
-ADDED: Final = f"live = s.live || jsonb_build_object($4::text, {LIVE})"
-CONDITIONS: Final = "s.memory_enabled AND NOT s.recent && $8::text[]"
-RESULT: Final = "s.id, s.incarnation, s.version, s.next_sequence - $7::bigint AS first"
+ADDED: Final = f"live = s.live || jsonb_build_object($2::text, {LIVE})"
+CONDITIONS: Final = "s.memory_enabled AND NOT s.recent && $6::text[]"
+RESULT: Final = "s.id, s.incarnation, s.version, s.next_sequence - $5::bigint AS first"
 
 EXTEND: Final = f"""
 UPDATE {{sessions}} AS s SET {CHANGES} %s
-WHERE {KEY} AND {CONDITIONS}
-  AND ($10::text IS NULL OR s.incarnation = $10::text)
-  AND ($11::bigint IS NULL OR s.version = $11::bigint)
+WHERE s.key = $1 AND {CONDITIONS}
+  AND ($8::text IS NULL OR s.incarnation = $8::text)
+  AND ($9::bigint IS NULL OR s.version = $9::bigint)
   AND %s
 RETURNING {RESULT}
 """
-EXTEND_ARGUMENTS: Final = 11
+EXTEND_ARGUMENTS: Final = 9
 
 CREATE: Final = f"""
 INSERT INTO {{sessions}} AS s (
-    namespace, user_id, session_id, incarnation, agent_id, status, memory_enabled, created_at,
-    updated_at, last_message_at, version, next_sequence, recent, largest, live
+    key, updated_at, last_message_at, version, next_sequence, recent, largest, live,
+    memory_enabled, incarnation, namespace, user_id, session_id, agent_id, status, created_at
 )
 VALUES (
-    $1, $2, $3, $10, $11, $12, true, $13, $5::bigint, $6::bigint, 1, 1 + $7::bigint, $8::text[],
-    $9::bigint, jsonb_build_object($4::text, $7::bigint)
+    $1, $3::bigint, $4::bigint, 1, 1 + $5::bigint, $6::text[], $7::bigint,
+    jsonb_build_object($2::text, $5::bigint),
+    true, $8, $10, $11, $12, $13, $14, $15
 )
-ON CONFLICT (namespace, user_id, session_id) DO UPDATE SET {CHANGES} %s
-WHERE {CONDITIONS} AND ($14::bigint IS NULL OR s.version = $14::bigint) AND %s
+ON CONFLICT (key) DO UPDATE SET {CHANGES} %s
+WHERE {CONDITIONS} AND ($9::bigint IS NULL OR s.version = $9::bigint) AND %s
 RETURNING {RESULT}
 """
-CREATE_ARGUMENTS: Final = 14
+CREATE_ARGUMENTS: Final = 15
 
 # What goes is found before the lock, in the state that the statement sees; so the lock must find
 # that state, and no other, in the row. `excess` is small unless there is much to remove at once.
 TRIM: Final = f"""
 seen AS MATERIALIZED (
-    SELECT s.id, s.version, {LIVE} - $retained::bigint AS excess FROM {{sessions}} AS s WHERE {KEY}
+    SELECT s.id, s.version, {LIVE} - $retained::bigint AS excess FROM {{sessions}} AS s
+    WHERE s.key = $1
 ), wanted AS MATERIALIZED (
-    SELECT sequence {STREAM} AND (SELECT excess FROM seen) BETWEEN 1 AND {MOST_TRIMMED}
-    ORDER BY sequence LIMIT 1 OFFSET greatest((SELECT excess FROM seen), 0)
+    SELECT sequence FROM (
+        SELECT sequence FROM {{messages}}
+        WHERE {STREAM} AND (SELECT excess FROM seen) BETWEEN 1 AND {MOST_TRIMMED}
+        ORDER BY sequence LIMIT {MOST_TRIMMED + 1}
+    ) AS oldest
+    LIMIT 1 OFFSET greatest((SELECT excess FROM seen), 0)
 ), cut AS MATERIALIZED (
-    SELECT (SELECT sequence + (role IN ({INSTRUCTIONS}))::integer {STREAM}
-            ORDER BY sequence LIMIT 1) AS first,
-           (SELECT sequence - 1 {STREAM} AND turn_start
-              AND sequence <= (SELECT sequence FROM wanted)
-            ORDER BY sequence DESC LIMIT 1) AS last
+    SELECT (SELECT sequence + (role IN ({INSTRUCTIONS}))::integer FROM {{messages}}
+            WHERE {STREAM} ORDER BY sequence LIMIT 1) AS first,
+           (SELECT sequence - 1 FROM {{messages}}
+            WHERE {UP_TO_WANTED} AND turn_start ORDER BY sequence DESC LIMIT 1) AS last
 ), gone AS MATERIALIZED (
-    SELECT count(*) AS number {STREAM} AND {CUT}
+    SELECT count(*) AS number FROM {{messages}} WHERE {CUT}
 )
 """
-REMOVE: Final = f"removed AS (DELETE {STREAM} AND {CUT} AND EXISTS (SELECT FROM head))"
+REMOVE: Final = f"removed AS (DELETE FROM {{messages}} WHERE {CUT} AND EXISTS (SELECT FROM head))"
 TRIMMED: Final = f"""
-    live = s.live || jsonb_build_object($4::text, {LIVE} - (SELECT number FROM gone)),
+    live = s.live || jsonb_build_object($2::text, {LIVE} - (SELECT number FROM gone)),
     trimmed = s.trimmed || jsonb_build_object(
-        $4::text, coalesce((s.trimmed ->> $4::text)::bigint, 0) + (SELECT number FROM gone)
+        $2::text, coalesce((s.trimmed ->> $2::text)::bigint, 0) + (SELECT number FROM gone)
     )
 """
 AS_SEEN: Final = f"""
@@ -136,7 +144,7 @@ def append_statement(size: int, *, creating: bool, trimming: bool = False) -> st
     else:
         parts = [f"head AS ({head % (ADDED, 'true')})"]
     source = f"head, {_source(size, arguments)}"
-    parts.append(f"stored AS ({_insert('head.id', '$4', 'head.first', source)})")
+    parts.append(f"stored AS ({_insert('head.id', '$2', 'head.first', source)})")
     return f"WITH {', '.join(parts)}\nSELECT incarnation, version, first FROM head"
 
 
@@ -150,23 +158,21 @@ def append_arguments(request: AppendRequest, *, creating: bool) -> list[object]:
     """Return the arguments of an `append_statement`."""
     key, drafts = request.key, request.drafts
     arguments: list[object] = [
-        key.namespace,
-        key.user_id,
-        key.session_id,
+        digest(key),
         request.stream,
         request.now,
         drafts[-1].created_at if request.stream == MAIN_STREAM else None,
         len(drafts),
         marks(drafts),
         max([len(draft.body) for draft in drafts]),
+        request.new_incarnation if creating else request.incarnation,
+        request.expected_version,
     ]
     if creating:
         fields = request.create
         created_at = request.now if fields.created_at is None else fields.created_at
-        arguments += (request.new_incarnation, fields.agent_id, fields.status, created_at)
-    else:
-        arguments.append(request.incarnation)
-    arguments.append(request.expected_version)
+        arguments += (key.namespace, key.user_id, key.session_id)
+        arguments += (fields.agent_id, fields.status, created_at)
     if request.retention is not None:
         arguments.append(request.retention.max_messages)
     arguments += insert_arguments(drafts)
