@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from historykit import errors
+from historykit import errors, records
 from historykit.backends import Hooks
 from historykit.capabilities import Capability, Guarantee
 from historykit.cli.commands import historykit
@@ -145,3 +145,35 @@ async def test_the_forms_of_a_file_can_be_imported(number: int, tmp_path: Path) 
             report = await import_conversations(history, file)
         key = history.as_user("ada").key("s1") if number else history.key("s1")
         assert (await history.store.read_session(key)).message_count == report.added > 0
+
+
+def test_the_modules_of_the_model_are_those_of_the_guide() -> None:
+    """The guide for backend authors says what each module of the SQLite backend is for."""
+    package = ROOT / "backends" / "sqlite" / "src" / "historykit_sqlite"
+    modules = {path.name for path in package.glob("*.py")} - {"__init__.py"}
+    text = section(page("writing-a-backend.md"), "The shortest way: copy one")
+    table = text.partition("| module |")[2]
+    assert set(re.findall(r"`(\w+\.py)`", table.partition("\n\n")[0])) == modules
+
+
+def test_a_copy_that_was_renamed_as_the_guide_says_names_sqlite_no_more() -> None:
+    """Names of the backend stand where the guide says, and nowhere else."""
+    copied = ROOT / "backends" / "sqlite"
+    files = [copied / "pyproject.toml", *copied.rglob("*.py")]
+    named = {
+        path.name
+        for path in files
+        if re.search(
+            r"\"sqlite\"|the sqlite backend|^sqlite =", path.read_text("utf-8"), re.MULTILINE
+        )
+    }
+    text = section(page("writing-a-backend.md"), "The shortest way: copy one")
+    renames = text.partition("| what |")[2].partition("\n\n")[0]
+    assert named == {Path(name).name for name in re.findall(r"`([\w/]+\.(?:py|toml))`", renames)}
+
+
+def test_the_fields_of_a_record_are_described() -> None:
+    """The guide leads to the reference, which has a class for each record."""
+    text = page("reference/stores.md")
+    for name in records.__all__:
+        assert f"\n### {name}\n" in text
