@@ -175,6 +175,31 @@ async def test_catalogue_of_a_cluster_follows_changes_at_once(cluster_url: str) 
         await store.delete_session(key)
 
 
+async def test_catalogue_of_a_cluster_is_kept_by_writers(
+    cluster: list[RedisServer], cluster_url: str
+) -> None:
+    """In a cluster writers leave no entry behind that is wrong, so that nobody has to search
+    before it is gone."""
+    client = redis.RedisCluster.from_url(cluster_url.replace("redis+cluster", "redis"))
+
+    def sets() -> set[str]:
+        return {name.decode().partition("}:")[2] for name in client.scan_iter("hk1:{kept}:*")}
+
+    async with RedisStore(RedisConfig(url=cluster_url)) as store:
+        key = SessionKey("kept", "", "s")
+        always = {"all", "user:", "agent:", "memory:1"}
+        await store.append(key, [draft()])
+        assert sets() == {*always, "status:active"}
+        await store.patch_session(key, SessionPatch(status="new", labels=frozenset({"l"})))
+        assert sets() == {*always, "status:new", "label:l"}
+        await store.create_session(key, SessionDraft(created_at=7), if_exists="update")
+        assert sets() == {*always, "status:active"}
+        assert client.zcard("hk1:{kept}:all") == 1
+        await store.delete_session(key)
+        assert sets() == set()
+    client.close()
+
+
 async def test_cluster_repairs_what_a_writer_left_behind(
     cluster: list[RedisServer], cluster_url: str
 ) -> None:

@@ -76,10 +76,11 @@ async def test_any_client_will_do(
         protocol=protocol,
         single_connection_client=single_connection,
     ) as client:
+        connection = await client.client_id()
         store = await open_store(client=client)
         await use(store, key)
         await store.aclose()
-        assert await client.ping()
+        assert await client.client_id() == connection
 
 
 @pytest.mark.asyncio

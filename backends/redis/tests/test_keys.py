@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from historykit.records import SessionKey, SessionPosition
@@ -21,6 +21,10 @@ def slot_tag(key: bytes) -> bytes:
     return key[start : key.index(b"}", start)]
 
 
+@example(("a:b", "c", "d"), ("a", "b:c", "d"))
+@example(("a", "b:c", "d"), ("a", "b", "c:d"))
+@example(("a", "b", ":"), ("a", "b", "%3A"))
+@example(("a", "b", "}"), ("a", "b", "%7D"))
 @given(st.tuples(marks, marks, marks), st.tuples(marks, marks, marks))
 def test_different_sessions_have_different_keys(
     one: tuple[str, str, str], other: tuple[str, str, str]
