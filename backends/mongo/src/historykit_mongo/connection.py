@@ -79,12 +79,16 @@ class Connection:
     """One collection through one client: reads and writes by majority, on the primary.
 
     It gives out a lock for each session, and keeps account of the work that goes on behind the
-    calls. `trims` holds what is known of streams that are trimmed.
+    calls. What it saw, and may be wrong by now: `seen` holds sessions that exist, `trims` what is
+    known of streams that are trimmed, `opened` streams that begin with a system message.
+    `snapshots` says whether the server reads several documents of one moment.
     """
 
     def __init__(self, client: Any, config: MongoConfig) -> None:
         self.client = client
         self.timeout = config.timeout
+        self.snapshots = False
+        self.seen: set[bytes] = set()
         milliseconds = int(config.timeout * 1000)
         self._wait = {"w": "majority", "j": True, "wtimeout": milliseconds}
         self._database = client.get_database(
@@ -97,6 +101,7 @@ class Connection:
         self.collection = self._database.get_collection(config.collection)
         self.name = config.collection
         self.trims: dict[tuple[bytes, str], Any] = {}
+        self.opened: set[tuple[bytes, str]] = set()
         self._locks: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
         self._tasks: dict[object, asyncio.Future[Any]] = {}
 
@@ -104,6 +109,30 @@ class Connection:
         """Return all documents that a pipeline gives."""
         cursor: Any = await resolved(self.collection.aggregate(pipeline, batchSize=1000))
         found: list[Document] = await cursor.to_list(None)
+        return found
+
+    async def snapshot(self, filter: Document, *, most: int) -> list[Document]:
+        """Return what a filter finds, at most so many, by descending id and all of one moment.
+
+        Only where `snapshots` says that the server can do that. A session's own body is left out.
+        """
+        reply = await self.persist(
+            lambda: self._database.command(
+                "find",
+                self.name,
+                filter=filter,
+                sort={"_id": -1},
+                limit=most,
+                batchSize=most,
+                projection={"body": 0},
+                readConcern={"level": "snapshot"},
+            )
+        )
+        found: list[Document] = reply["cursor"]["firstBatch"]
+        while reply["cursor"]["id"]:
+            more = {"getMore": reply["cursor"]["id"], "collection": self.name}
+            reply = await self._database.command(more)
+            found += reply["cursor"]["nextBatch"]
         return found
 
     def union(self, *stages: Document) -> Document:

@@ -62,7 +62,7 @@ Document = dict[str, Any]
 BUCKET_ROWS: Final = 64
 """So many messages of one stream make a bucket, unless they are large."""
 
-BUCKET_BYTES: Final = 64 << 10
+BUCKET_BYTES: Final = 128 << 10
 """So many bytes of messages make a bucket."""
 
 LARGEST: Final = (1 << 63) - 1

@@ -22,7 +22,6 @@ from historykit.records import (
 )
 from historykit_mongo.connection import Connection
 from historykit_mongo.documents import (
-    BUCKET_ROWS,
     LARGEST,
     Document,
     StreamState,
@@ -42,6 +41,11 @@ from historykit_mongo.rolling import Redo
 __all__ = ["read", "read_tail"]
 
 ARRAYS: Final = ("n", "ids", "r", "b", "t", "d")
+USUAL_ROWS: Final = 62
+"""A bucket has so many messages or more, unless they are large."""
+
+REMEMBERED: Final = 1000
+"""Of how many streams a store remembers that they begin with a system message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +159,8 @@ async def _read_once(db: Connection, place: bytes, window: Window, stream: str) 
         return None
     if first.head is NOTHING:
         return Slice((), None, 0, 0, False)
-    head, view = first.head, View.of(first.head, stream)
+    head, view, found = first.head, View.of(first.head, stream), first
     rows = _within(_tail(view), window) if window.after is None else []
-    found = first
     while True:
         rows += _within(_messages(view, found.buckets, window), window)
         complete = found.whole or (window == WHOLE and len(rows) == view.state.count)
@@ -187,22 +190,23 @@ async def _fetch(
 
     `beyond` is where the last bucket of the round trip before begins.
     """
-    most = window.page // BUCKET_ROWS + 2
+    most = window.page // USUAL_ROWS + (1 if beyond is None else 8)
+    edge = bool(window.limit) and window.after is None
+    if edge and (place, stream) not in db.opened:
+        edge = False
+    if db.snapshots and window.after is None and not edge:
+        return await _fetch_newest(db, place, _below(window, stream, place, beyond), most)
     pipeline: list[Document] = [{"$match": at(place)}, {"$unset": "body"}]
     if window.after is None:
-        before = beyond if beyond is not None else window.before
-        low = span(place, stream, before=LARGEST if before is None else _fitting(before))
-        few = bool(window.limit) and window.page < BUCKET_ROWS and before is None
-        newest = [_slice(-window.page - 1)] if few else []
-        pipeline.append(_buckets(db, low, -1, most, *newest))
+        pipeline.append(_buckets(db, _below(window, stream, place, beyond), -1, most))
     else:
         begin = _fitting(window.after if beyond is None else beyond)
         if beyond is None:
             pipeline.append(_buckets(db, span(place, stream, before=begin + 1), -1, 1))
         pipeline.append(_buckets(db, span(place, stream, first=begin + 1), 1, most))
-    if window.limit and window.after is None:
-        edge = {"$set": {"edge": {"$literal": True}}}
-        pipeline.append(_buckets(db, span(place, stream), 1, 1, _slice(1), edge))
+    if edge:
+        mark = {"$set": {"edge": {"$literal": True}}}
+        pipeline.append(_buckets(db, span(place, stream), 1, 1, _slice(1), mark))
     pipeline.append(_second_look(db, place, stream))
     head, buckets, agrees = _parted(await db.aggregate(pipeline), stream)
     if not agrees:
@@ -212,6 +216,24 @@ async def _fetch(
     edges = [bucket for bucket in buckets if "edge" in bucket]
     buckets = [bucket for bucket in buckets if "edge" not in bucket]
     return Found(head, buckets, len(buckets) < most, edges[0] if edges else None)
+
+
+async def _fetch_newest(db: Connection, place: bytes, below: Document, most: int) -> Found:
+    """Return the same for the newest buckets: all of one moment, so that it agrees with itself.
+
+    The id of a head sorts before those of buckets, newest first.
+    """
+    both = {"s": place, "$or": [{"_id": place}, {"_id": below["_id"]}]}
+    found = await db.snapshot(both, most=most + 1)
+    if not found or is_bucket(found[0]):
+        return Found(NOTHING, [], whole=True, edge=None)
+    return Found(number_rows(found[0]), found[1:], len(found) <= most, None)
+
+
+def _below(window: Window, stream: str, place: bytes, beyond: int | None) -> Document:
+    """Return the filter for the buckets that a window to the newest messages goes on with."""
+    before = window.before if beyond is None else beyond
+    return span(place, stream, before=LARGEST if before is None else _fitting(before))
 
 
 def _buckets(
@@ -280,6 +302,9 @@ async def _opening(
     db: Connection, place: bytes, view: View, edge: Document | None
 ) -> StoredMessage | None:
     """Return the system message that opens the stream."""
+    if len(db.opened) > REMEMBERED:
+        db.opened.clear()
+    db.opened.add((place, view.stream))
     for message in view.messages(edge) if edge is not None else ():
         return message
     cursor = db.collection.find(span(place, view.stream)).sort("_id", 1).batch_size(4)

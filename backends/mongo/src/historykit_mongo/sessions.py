@@ -113,6 +113,7 @@ async def delete_session(db: Connection, key: SessionKey) -> DeleteReceipt:
             lives.append(removed["incarnation"])
         if lives:
             await db.collection.delete_many({"s": place, "incarnation": {"$in": lives}})
+        db.seen.discard(place)
     if removed is None:
         return DeleteReceipt(sessions=0, messages=0)
     messages = sum(stream["c"] for stream in removed["streams"].values())

@@ -74,6 +74,7 @@ class MongoStore(HistoryStore):
         except BaseException:
             await self._close()
             raise
+        self._connection.snapshots = _topology(hello) != "standalone"
         self.guarantees = _guarantees(hello)
 
     async def _close(self) -> None:
