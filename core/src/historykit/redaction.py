@@ -31,8 +31,10 @@ def redact_url(url: str) -> str:
     It hides the password before the host and the values of parameters that are named like a secret.
     Where a text is ambiguous it hides too much rather than too little.
     """
-    shown = _USER_INFO.sub(rf"\g<start>:{HIDDEN}@", url)
-    return _PARAMETER.sub(rf"\g<name>={HIDDEN}", shown)
+    # Functions, because a template imports a module, which fails while the interpreter shuts down:
+    # then an object that was never closed says so with its repr.
+    shown = _USER_INFO.sub(lambda found: f"{found['start']}:{HIDDEN}@", url)
+    return _PARAMETER.sub(lambda found: f"{found['name']}={HIDDEN}", shown)
 
 
 def secret(*, default: Any = MISSING) -> Any:
