@@ -9,6 +9,8 @@ from click.testing import CliRunner
 from historykit.cli import conformance as module
 from historykit.cli.commands import historykit
 
+pytestmark = pytest.mark.timeout(300)  # each of these runs pytest in another process
+
 ORDER = "test_batch_keeps_its_order"
 SHARED = "test_second_store_sees_what_was_appended"
 

@@ -15,6 +15,8 @@ import historykit.testing.provider_conformance  # noqa: F401  - runs within this
 
 pytest_plugins = ["pytester"]
 
+pytestmark = pytest.mark.timeout(300)  # some of these run pytest in other processes
+
 MEMORY = """
 from historykit.testing import HistoryConformance
 
@@ -269,7 +271,7 @@ def test_test_that_is_exchanged_later_stops_the_collection(pytester: pytest.Pyte
     [
         (MEMORY.replace('"memory"', '"memroy"'), "*no backend 'memroy' is installed*"),
         (MEMORY.replace('"memory"', '""'), "*name the backend: backend = 'acme', or give a spec"),
-        (PROVIDER.replace("new_provider", "other"), "*override the fixture new_provider*"),
+        (PROVIDER.replace("new_provider", "other"), "*write the fixture new_provider*"),
     ],
 )
 def test_backend_that_does_not_load_is_one_error(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import Phase, settings
 
+from historykit.capabilities import Capability
 from historykit.testing import stateful
 from historykit.testing.verdicts import Verdict
 from tests.kit.page import PAGE, page
@@ -38,6 +39,21 @@ def test_every_test_of_the_suite_refutes_a_store() -> None:
 def test_truth_is_not_refuted(test: str) -> None:
     """The wrong stores without their lies pass each test, or do not claim what it is about."""
     assert not judge(test, Lie).fails
+
+
+class Modest(Lie):
+    """A store without any capability, that says so."""
+
+    declares = frozenset()
+    capabilities = frozenset()
+
+
+@pytest.mark.parametrize("test", RULES)
+def test_modesty_is_not_refuted(test: str) -> None:
+    """A store that declares no capability and refuses those calls passes each test by that."""
+    verdict = judge(test, Modest)
+    needs_capability = any(isinstance(need, Capability) for need in RULES[test].requires)
+    assert (verdict is Verdict.REFUSED) if needs_capability else not verdict.fails
 
 
 @pytest.mark.parametrize("store", WRONG_STORES)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from historykit.errors import TooLargeError
 from historykit.memory_sessions import MemorySession
 from historykit.planning import cut_page
 from historykit.records import (
@@ -174,6 +175,29 @@ class CutsBodies(DraftLie):
 
     def changed(self, draft: MessageDraft) -> MessageDraft:
         return replace(draft, body=draft.body[:1_000_000])
+
+
+@wrong("test_large_bodies_are_kept_or_refused")
+class HasNoRealBound(Lie):
+    """Says that it takes no larger bodies than 1 MB, and takes them."""
+
+    max_body_bytes = PAGE_BYTES
+
+    def _check_size(self, body: bytes, what: str) -> None:
+        pass
+
+
+@wrong("test_large_bodies_are_kept_or_refused")
+class RefusesTooLate(HasNoRealBound):
+    """Makes the session before it refuses a body that is too large."""
+
+    async def _append(self, request: AppendRequest) -> AppendReceipt:
+        if any(len(draft.body) > PAGE_BYTES for draft in request.drafts):
+            await super()._create_session(
+                request.key, request.create, "return", request.new_incarnation, request.now
+            )
+            raise TooLargeError("too large")
+        return await super()._append(request)
 
 
 @wrong("test_batch_of_many_and_large_messages_is_kept")

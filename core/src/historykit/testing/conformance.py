@@ -86,11 +86,6 @@ class Conformance:
         """Raise the error that keeps every test of the class from running, if there is one."""
         _verify(cls)
 
-    @classmethod
-    def facts(cls) -> dict[str, Any]:
-        """Return what a report says about the class, as plain data."""
-        return {"subject": cls.__qualname__}
-
 
 class StoreConformance(Conformance, open_names=STORE_NAMES):
     """What the suites for a store have in common: the backend, and a store for each test."""

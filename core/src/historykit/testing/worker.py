@@ -50,6 +50,8 @@ async def end(store: HistoryStore, key: SessionKey, how: str) -> None:
         await asyncio.sleep(0)
         closing.cancel()
         await asyncio.wait([closing])
+        if not closing.cancelled():
+            closing.result()
 
 
 JOBS = {job.__name__: job for job in (read, append, append_forever, end)}
