@@ -203,7 +203,9 @@ class History:
             return None
         digests = [content_digest(message._to_encode()) for message in checked(messages)]
         key = self.key(session_id)
-        for attempt in range(1, ATTEMPTS + 1):
+        attempts = 0
+        while True:
+            attempts += 1
             tail = await self.store.read_tail(key, stream=stream)
             begin = _begin(tail, digests, key, replacing=diverged == "replace")
             if begin == len(messages):
@@ -224,9 +226,8 @@ class History:
                     retention=retention,
                 )
             except VersionConflictError:
-                if attempt == ATTEMPTS:
+                if attempts == ATTEMPTS:
                     raise
-        raise AssertionError("unreachable")
 
     async def load(
         self,
