@@ -28,6 +28,15 @@ Inside = Callable[..., list[Any]]
 EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "
 
 
+SESSIONS = """
+INSERT INTO historykit_sessions (key, namespace, user_id, session_id, incarnation, agent_id,
+                                 status, memory_enabled, created_at, updated_at)
+SELECT decode(md5('{session}' || n), 'hex'), 'app', '{user}' || n % 100, '{session}' || n, 'i' || n,
+       'common', 'active', true, n, n
+FROM generate_series(1, {count}) AS n
+"""
+
+
 class ExplainingDriver:
     """Has each statement explained, which executes it, undoes that, and executes it again."""
 
@@ -102,12 +111,7 @@ async def store(
     """A store whose tables hold the history of many others."""
     config = PostgresConfig(url=postgres_url, schema=postgres_schema, pool_size=1)
     async with PostgresStore(config) as store:
-        inside("""
-            INSERT INTO historykit_sessions (key, namespace, user_id, session_id, incarnation, agent_id,
-                                             status, memory_enabled, created_at, updated_at)
-            SELECT decode(md5('s' || n), 'hex'), 'app', 'u' || n % 100, 's' || n, 'i' || n, 'common', 'active', true, n, n
-            FROM generate_series(1, 5000) AS n
-        """)
+        inside(SESSIONS.format(user="u", session="s", count=5000))
         inside("""
             INSERT INTO historykit_session_labels
             SELECT id, 'common' FROM historykit_sessions
@@ -262,12 +266,7 @@ async def test_a_search_costs_the_same_among_many_sessions(
 
     inside("VACUUM ANALYZE")
     few = await all_costs()
-    inside("""
-        INSERT INTO historykit_sessions (key, namespace, user_id, session_id, incarnation, agent_id,
-                                         status, memory_enabled, created_at, updated_at)
-        SELECT decode(md5('t' || n), 'hex'), 'app', 'v' || n % 100, 't' || n, 'i' || n, 'common', 'active', true, n, n
-        FROM generate_series(1, 20000) AS n
-    """)
+    inside(SESSIONS.format(user="v", session="t", count=20000))
     inside("""
         INSERT INTO historykit_session_labels
         SELECT id, 'common' FROM historykit_sessions WHERE session_id LIKE 't%'
