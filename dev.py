@@ -2,7 +2,7 @@
 """Sets up `.venv` beside this file and runs the project in it.
 
     python3 dev.py demo [ARGS]    a conversation on SQLite, there again on the next run
-    python3 dev.py test [ARGS]    the whole test suite; ARGS go to pytest
+    python3 dev.py test [ARGS]    the whole test suite, on all cores; ARGS go to pytest
     python3 dev.py check [PATHS]  lint, formatting and types
     python3 dev.py nox [ARGS]     the checks of noxfile.py; ARGS go to nox
 
@@ -37,7 +37,7 @@ NEEDS = {
 }
 RUNS = {
     "demo": [["historykit", "demo"]],
-    "test": [["pytest"]],
+    "test": [["pytest", "-n", "auto"]],
     "check": [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]],
     "nox": [["nox"]],
 }
