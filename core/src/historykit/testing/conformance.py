@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -204,6 +205,7 @@ def _verify(suite: type[Conformance]) -> None:
             raise TypeError(f"known_failures of {suite.__name__} needs a reason for {test}")
 
 
+@functools.cache
 def _distribution(backend: str) -> str | None:
     """Return name and version of the distribution that provides an installed backend."""
     for entry in entry_points(group=GROUP, name=backend):
