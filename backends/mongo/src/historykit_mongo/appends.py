@@ -11,7 +11,6 @@ version that was read."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
@@ -27,6 +26,7 @@ from historykit_mongo.documents import (
     BUCKET_ROWS,
     Document,
     fresh_head,
+    is_timed,
     opens,
     place_of,
     planned_head,
@@ -37,16 +37,13 @@ from historykit_mongo.documents import (
 from historykit_mongo.retention import Cut, Oldest, Place, read_oldest
 from historykit_mongo.rolling import purge, roll, settle
 
-__all__ = ["BATCH_BYTES", "Append", "Known", "check_batch", "find_known", "follow_up", "sorted_ids"]
+__all__ = ["BATCH_BYTES", "Append", "Known", "check_batch", "find_known", "follow_up"]
 
 BATCH_BYTES: Final = 8 << 20
 """The most bytes of one append: it has to fit into one document beside everything else."""
 
 MANY_BYTES: Final = 2 * BUCKET_BYTES
 """A batch of more bytes goes on into buckets at once."""
-
-TIMED: Final = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-"""Ids that grow with time: UUIDs of version 7."""
 
 CROWDED_BYTES: Final = 1 << 20
 """A tail of so many bytes takes no large batch before it has moved into buckets."""
@@ -175,9 +172,9 @@ class Append:
     def _conditions(self) -> Document:
         """Return what the first attempt depends on."""
         request = self.request
-        timed, others = sorted_ids(self.rows)
-        conditions: Document = {"memory_enabled": True, "tail.i": {"$nin": timed + others}}
-        if timed:
+        ids = [row["i"] for row in self.rows]
+        conditions: Document = {"memory_enabled": True, "tail.i": {"$nin": ids}}
+        if timed := list(filter(is_timed, ids)):
             conditions["high"] = {"$lt": min(timed)}
         if request.incarnation is not None:
             conditions["incarnation"] = request.incarnation
@@ -201,7 +198,7 @@ class Append:
     ) -> Document:
         """Return the update of a head that adds rows to it."""
         field = f"streams.{stream_field(self.request.stream)}"
-        timed, others = sorted_ids(rows)
+        others = [row["i"] for row in rows if not is_timed(row["i"])]
         adds: Document = {"version": 1, "last": len(rows), "size": sum(row["z"] for row in rows)}
         sets: Document = {"updated_at": self.request.now}
         pushes: Document = {"tail": {"$each": rows}}
@@ -219,8 +216,6 @@ class Append:
             sets["ids"] = others
         else:
             update["$unset"] = {"ids": ""}
-        if timed:
-            update["$max"] = {"top": max(timed)}
         return update
 
     def _beside(self, update: Document) -> Document:
@@ -281,15 +276,6 @@ def check_batch(rows: Sequence[Document]) -> int:
             "at once. Append them in several calls, and keep large content as attachments"
         )
     return size
-
-
-def sorted_ids(rows: Sequence[Document]) -> tuple[list[str], list[str]]:
-    """Return those ids of rows that grow with time, and the others."""
-    timed: list[str] = []
-    others: list[str] = []
-    for row in rows:
-        (timed if TIMED.fullmatch(row["i"]) else others).append(row["i"])
-    return timed, others
 
 
 async def find_known(
@@ -354,6 +340,5 @@ def _fill(
         for sequence, row in enumerate(rows, start=1)
     ]
     head["size"] = sum(row["z"] for row in rows)
-    head["top"] = max(sorted_ids(rows)[0], default="")
     if request.stream == MAIN_STREAM:
         head["last_message_at"] = request.drafts[-1].created_at

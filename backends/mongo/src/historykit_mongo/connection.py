@@ -180,9 +180,9 @@ class Connection:
     ) -> Document | None:
         """Change a head that is as it was read and return its numbers, None if it is not.
 
-        Rows on their way into buckets count as a difference.
+        Rows that went into buckets since, or are on their way, count as a difference.
         """
-        conditions = {name: head[name] for name in ("incarnation", "version")}
+        conditions = {name: head[name] for name in ("incarnation", "version", "base")}
         return await self.update(place, {**conditions, "frozen": 0}, update, fields=NUMBERS)
 
     async def update(

@@ -10,6 +10,7 @@ v revision."""
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ __all__ = [
     "fresh_head",
     "held_by",
     "is_bucket",
+    "is_timed",
     "message_of",
     "number_rows",
     "opens",
@@ -72,6 +74,7 @@ COLUMNS: Final = (("n", "n"), ("ids", "i"), ("r", "r"), ("b", "b"), ("t", "t"), 
 """The columns of a bucket that are arrays, and what a row calls their values."""
 
 RARE: Final = ("x", "e", "v")
+TIMED: Final = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 ROW_BYTES: Final = 100
 """About what a row takes beside its body."""
 
@@ -100,6 +103,11 @@ def span(place: bytes, stream: str, *, first: int = 0, before: int = LARGEST) ->
 def is_bucket(document: Document) -> bool:
     """Return whether a document of the collection is a bucket, and not a head."""
     return isinstance(document["_id"], dict)
+
+
+def is_timed(id: str) -> bool:
+    """Return whether an id is one of those that grow with time: a UUID of version 7."""
+    return len(id) == 36 and id[14] == "7" and TIMED.fullmatch(id) is not None
 
 
 def stream_field(stream: str) -> str:
@@ -157,8 +165,7 @@ def fresh_head(key: SessionKey, draft: SessionDraft, incarnation: str, now: int)
 
     `last` is the last sequence that was given, `base` that of the first place in the tail, `frozen`
     that of the last row on its way into a bucket, or 0. `size` is about how many bytes the tail
-    has. `top` is the largest of the ids that grow with time, `high` the largest of those in
-    buckets: an id above it is in none.
+    has. `high` is the largest in buckets of the ids that grow with time: one above it is in none.
     """
     place = place_of(key)
     return {
@@ -182,7 +189,6 @@ def fresh_head(key: SessionKey, draft: SessionDraft, incarnation: str, now: int)
         "base": 1,
         "frozen": 0,
         "size": 0,
-        "top": "",
         "high": "",
         "streams": {},
         "tail": [],

@@ -30,7 +30,6 @@ from historykit_mongo.appends import (
     check_batch,
     find_known,
     follow_up,
-    sorted_ids,
 )
 from historykit_mongo.connection import Connection
 from historykit_mongo.documents import (
@@ -279,7 +278,6 @@ def _replaced(head: Document, request: ReplaceRequest, rows: Sequence[Document])
         "epoch": {"$add": ["$epoch", 1]},
         "updated_at": request.now,
         "ids": "$$REMOVE",
-        "top": {"$max": ["$top", *sorted_ids(rows)[0]]},
         f"{field}.c": len(rows),
         f"{field}.o": [opens(rows)] if rows else [],
         f"{field}.f": head["last"] + 1,

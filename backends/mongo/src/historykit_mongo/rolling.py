@@ -27,6 +27,7 @@ from historykit_mongo.documents import (
     StreamState,
     at,
     buckets_of,
+    is_timed,
     number_rows,
     rewritten,
     rows_of,
@@ -54,13 +55,14 @@ async def _finish(db: Connection, place: bytes, head: Document) -> None:
     """Move the frozen rows of a head into buckets."""
     await purge(db, place, head)
     last = head["frozen"]
-    buckets = list(buckets_of(head, (row for row in head["tail"] if row["n"] <= last)))
-    if buckets:
+    rows = [row for row in head["tail"] if row["n"] <= last]
+    if buckets := list(buckets_of(head, rows)):
         await _insert(db, buckets)
     count = last - head["base"] + 1
     beyond = {"$slice": ["$tail", count, {"$max": [1, {"$size": "$tail"}]}]}
+    high = max([head["high"], *(row["i"] for row in rows if is_timed(row["i"]))])
     update = [
-        {"$set": {"tail": beyond, "base": last + 1, "frozen": 0, "high": "$top"}},
+        {"$set": {"tail": beyond, "base": last + 1, "frozen": 0, "high": high}},
         {"$set": {"size": {"$sum": "$tail.z"}}},
     ]
     this = {"incarnation": head["incarnation"], "frozen": last}
