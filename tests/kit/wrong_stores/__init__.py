@@ -9,6 +9,8 @@ from tests.kit.wrong_stores import (
     keys,
     lifecycle,
     messages,
+    pages,
+    retention,
     sessions,
 )
 from tests.kit.wrong_stores.lies import REFUTED_BY, WRONG_STORES, Lie, spec_of
@@ -25,6 +27,8 @@ __all__ = [
     "keys",
     "lifecycle",
     "messages",
+    "pages",
+    "retention",
     "sessions",
     "spec_of",
 ]

@@ -39,6 +39,7 @@ from historykit.testing.suite.retention import RetentionTests
 from historykit.testing.suite.runs import RunTests
 from historykit.testing.suite.sessions import SessionTests
 from historykit.testing.suite.values import ValueTests
+from historykit.testing.suite.walks import WalkTests
 
 __all__ = ["STORE_NAMES", "Conformance", "HistoryConformance", "StoreConformance"]
 
@@ -155,6 +156,7 @@ class HistoryConformance(
     ModelTests,
     ConversationTests,
     RunTests,
+    WalkTests,
     CatalogueTests,
     ResilienceTests,
     ConcurrencyTests,

@@ -37,12 +37,6 @@ def awkward_messages() -> list[Message]:
 
 def plain_messages() -> list[Message]:
     """Return a conversation of values that JSON has, and that are hard to keep all the same."""
-    arguments = {
-        "a.b": 1,
-        "$set": {"": None, " ": "", "\0": "a\0b"},
-        "numbers": [0, -1, 2**53, 0.5, 1e300],
-        "empty": [{}, [], "", None, False],
-    }
     return [
         Message("system", text="Rules\r\n\twith  spaces "),
         Message(
@@ -54,22 +48,7 @@ def plain_messages() -> list[Message]:
             ],
             author_name="",
         ),
-        Message(
-            "assistant",
-            [
-                {"type": "text", "text": ""},
-                {"type": "text_reasoning", "text": None},
-                {"type": "function_call", "call_id": "1", "name": "f", "arguments": arguments},
-                {
-                    "type": "function_call",
-                    "call_id": "2",
-                    "name": "g",
-                    "arguments": '{"a":1,"a":2}',
-                },
-            ],
-            message_id="msg_1",
-            additional_properties={"nested": {"deep": [1, [2, 3]]}, "type": "message"},
-        ),
+        _calls(),
         Message("tool", [{"type": "function_result", "call_id": "1", "result": {"ok": True}}]),
         Message("tool", [{"type": "function_result", "call_id": "2", "result": None}]),
         Message.from_dict(
@@ -100,3 +79,28 @@ def tool_conversation() -> list[Message]:
         Message("user", text="thanks"),
         Message("assistant", text="welcome"),
     ]
+
+
+def _calls() -> Message:
+    arguments = {
+        "a.b": 1,
+        "$set": {"": None, " ": "", "\0": "a\0b"},
+        "numbers": [0, -1, 2**53, 0.5, 1e300],
+        "empty": [{}, [], "", None, False],
+    }
+    return Message(
+        "assistant",
+        [
+            {"type": "text", "text": ""},
+            {"type": "text_reasoning", "text": None},
+            {"type": "function_call", "call_id": "1", "name": "f", "arguments": arguments},
+            {
+                "type": "function_call",
+                "call_id": "2",
+                "name": "g",
+                "arguments": '{"a":1,"a":2}',
+            },
+        ],
+        message_id="msg_1",
+        additional_properties={"nested": {"deep": [1, [2, 3]]}, "type": "message"},
+    )
