@@ -61,21 +61,21 @@ def pack_messages(drafts: Sequence[MessageDraft]) -> list[bytes]:
     packed: list[bytes] = []
     for draft in drafts:
         id = draft.id.encode()
-        role = draft.role.encode("utf-8", "surrogatepass")
+        role = _pack_role(draft.role)
         content = draft.body if draft.extra is None else draft.body + draft.extra
         flags = (
             TURN_START * draft.turn_start
             + HAS_EXTRA * (draft.extra is not None)
             + IS_LARGE * (len(content) > LARGE)
         )
-        times = draft.created_at + EPOCH
-        lengths = len(role), 0, len(id)
-        header = _MESSAGE.pack(draft.digest, times, len(draft.body), 0, flags, *lengths)
-        if flags & IS_LARGE:
-            packed += (id, header + role + id, content)
-        else:
-            packed += (id, header + role + id + content, b"")
+        numbers = draft.created_at + EPOCH, len(draft.body), 0, flags, len(role), 0, len(id)
+        message = _MESSAGE.pack(draft.digest, *numbers) + role + id
+        packed += (id, message, content) if flags & IS_LARGE else (id, message + content, b"")
     return packed
+
+
+def _pack_role(role: str) -> bytes:
+    return role.encode("utf-8", "surrogatepass")
 
 
 def unpack_scored(answer: Sequence[Any]) -> list[tuple[bytes, int]]:
@@ -130,7 +130,7 @@ def pack_patch(patch: MessagePatch) -> list[bytes]:
     """Return required role, body, extra, reaction and digest, as update_message.lua takes them."""
     reaction = patch.reaction
     return [
-        b"" if patch.required_role is None else b"=" + patch.required_role.encode(),
+        b"" if patch.required_role is None else b"=" + _pack_role(patch.required_role),
         b"" if patch.body is None else b"=" + patch.body,
         _change(patch.extra),
         _change(reaction.encode() if isinstance(reaction, str) else reaction),

@@ -55,9 +55,17 @@ class Server:
         """Find out what the server is, and let it know the scripts."""
         information = await self._information()
         self.is_split = self._is_cluster or _mode(information) == "cluster"
-        if not self._is_cluster:
-            # Where that is not allowed, they are sent when they are needed.
-            await self.send([("SCRIPT", "LOAD", script.text) for script in SCRIPTS])
+        if not self._is_cluster:  # where a script is sent to the node that lacks it, when it does
+            await self._load_scripts()
+
+    async def _load_scripts(self) -> None:
+        names = [script.digest for script in SCRIPTS]
+        (known,) = await self.send([("SCRIPT", "EXISTS", *names)])
+        if isinstance(known, Exception):  # it is not allowed; they are sent when they are needed
+            return
+        lacking = [script for script, is_known in zip(SCRIPTS, known, strict=True) if not is_known]
+        if lacking:
+            await self.send([("SCRIPT", "LOAD", script.text) for script in lacking])
 
     async def aclose(self) -> None:
         """Wait for what is under way, and close what was made: not a client of the caller's own."""
