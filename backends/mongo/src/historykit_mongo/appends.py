@@ -70,6 +70,7 @@ class Append:
                 receipt = await self.db.persist(self._planned)
         if self.size > MANY_BYTES and receipt.stored:
             with suppress(PyMongoError):  # it is stored, and the next append tries this again
+                await self.db.finish(self.place)
                 await roll(self.db, self.place)
         return receipt
 
@@ -138,10 +139,7 @@ class Append:
             await purge(db, self.place, head)
         oldest = cut = None
         if request.retention is not None:
-            count = stream_state(head, request.stream).count
-            wanted = count + len(plan.drafts) - request.retention.max_messages
-            oldest = await read_oldest(db, self.place, head, request.stream, wanted=max(wanted, 0))
-            cut = self._cut(oldest, plan.drafts)
+            oldest, cut = await self._cut_of(head, plan.drafts)
         update = self._update(plan.drafts, self._rows(plan), cut)
         conditions = {name: head[name] for name in ("incarnation", "version", "frozen")}
         changed, _ = await db.change(self.place, {**conditions, "memory_enabled": True}, update)
@@ -231,6 +229,20 @@ class Append:
         added = {draft.id for draft in plan.drafts}
         return [row for row in self.rows if row["i"] in added]
 
+    async def _cut_of(
+        self, head: Document, drafts: Sequence[MessageDraft]
+    ) -> tuple[Oldest, Cut | None]:
+        """Return what retention leaves of the stream, and what was read of it to know that."""
+        buckets = 8
+        while True:
+            oldest = await read_oldest(
+                self.db, self.place, head, self.request.stream, buckets=buckets
+            )
+            cut = self._cut(oldest, drafts)
+            if cut is not None or oldest.complete:
+                return oldest, cut
+            buckets *= 4
+
     def _cut(self, oldest: Oldest, drafts: Sequence[MessageDraft]) -> Cut | None:
         assert self.request.retention is not None
         added = _places(drafts, oldest.next_sequence)
@@ -315,7 +327,7 @@ def follow_up(db: Connection, place: bytes, head: Document) -> None:
         db.seen.clear()
     db.seen.add(place)
     if head["last"] - head["base"] + 1 >= BUCKET_ROWS or head["size"] >= BUCKET_BYTES:
-        db.begin(place, lambda: roll(db, place))
+        db.begin(place, lambda: roll(db, place, base=head["base"]))
 
 
 def _places(drafts: Sequence[MessageDraft], first: int) -> list[Place]:

@@ -174,7 +174,7 @@ async def _read_once(db: Connection, place: bytes, window: Window, stream: str) 
         rows += _within(reversed(_tail(view)), window)
     page, more = cut_page(rows, window)
     limited = more and window.limit and window.after is None and view.state.opens
-    opening = await _opening(db, place, view, first.edge) if limited else None
+    opening = await _opening(db, place, view, first) if limited else None
     return Slice(page, view.incarnation, head["version"], head["epoch"], more, opening)
 
 
@@ -298,15 +298,16 @@ def _suffices(rows: Sequence[StoredMessage], window: Window) -> bool:
     return len(rows) > 1 and sum(len(row.body) for row in rows) > PAGE_BYTES
 
 
-async def _opening(
-    db: Connection, place: bytes, view: View, edge: Document | None
-) -> StoredMessage | None:
+async def _opening(db: Connection, place: bytes, view: View, found: Found) -> StoredMessage | None:
     """Return the system message that opens the stream."""
+    known = (place, view.stream) in db.opened
     if len(db.opened) > REMEMBERED:
         db.opened.clear()
     db.opened.add((place, view.stream))
-    for message in view.messages(edge) if edge is not None else ():
+    for message in view.messages(found.edge) if found.edge is not None else ():
         return message
+    if known and view.tail and (found.edge is None or found.edge["_id"]["n"] >= view.base):
+        return message_of(view.tail[0])  # there is nothing in buckets
     cursor = db.collection.find(span(place, view.stream)).sort("_id", 1).batch_size(4)
     try:
         async for bucket in cursor:

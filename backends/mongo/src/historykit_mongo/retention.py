@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from historykit.planning import INSTRUCTION_ROLES, retention_cut
 from historykit_mongo.connection import Connection
-from historykit_mongo.documents import BUCKET_ROWS, Document, span, stream_state
+from historykit_mongo.documents import Document, span, stream_state
 
 __all__ = ["Cut", "Oldest", "Place", "read_oldest"]
 
@@ -98,28 +98,24 @@ class Oldest:
 
 
 async def read_oldest(
-    db: Connection, place: bytes, head: Document, stream: str, *, wanted: int
+    db: Connection, place: bytes, head: Document, stream: str, *, buckets: int
 ) -> Oldest:
-    """Return the oldest messages of a stream, `wanted` or more where there are so many."""
+    """Return the oldest messages of a stream: those in so many buckets."""
     state = stream_state(head, stream)
-    most = wanted // BUCKET_ROWS + 4
     cursor = (
         db.collection.find(span(place, stream), {"n": 1, "t": 1, "r": 1, "incarnation": 1})
         .sort("_id", 1)
-        .limit(most)
+        .limit(buckets)
     )
-    buckets = [
-        bucket
-        for bucket in await cursor.to_list(None)
-        if bucket["incarnation"] == head["incarnation"]
-    ]
+    found = await cursor.to_list(None)
     places = [
         Place(*values)
-        for bucket in buckets
+        for bucket in found
+        if bucket["incarnation"] == head["incarnation"]
         for values in zip(bucket["n"], bucket["t"], bucket["r"], strict=True)
         if values[0] < head["base"]
     ]
-    complete = len(buckets) < most
+    complete = len(found) < buckets
     if complete:
         rows = [row for row in head["tail"] if row["k"] == stream]
         places += [Place(row["n"], row["t"], row["r"]) for row in rows]

@@ -38,10 +38,14 @@ from historykit_mongo.documents import (
 __all__ = ["Redo", "purge", "ranges_of", "roll", "settle"]
 
 
-async def roll(db: Connection, place: bytes) -> None:
-    """Move the rows of a head into buckets: those that are frozen, else all."""
+async def roll(db: Connection, place: bytes, *, base: int | None = None) -> None:
+    """Move the rows of a head into buckets: those that are frozen, else all.
+
+    With a `base`, only where the tail still begins there: what is gone need not move again.
+    """
+    this = {} if base is None else {"base": base}
     head: Document | None = await db.collection.find_one_and_update(
-        {**at(place), "frozen": 0},
+        {**at(place), "frozen": 0, **this},
         [{"$set": {"frozen": "$last", "ids": "$$REMOVE"}}],
         projection={"body": 0},
         return_document=ReturnDocument.AFTER,
