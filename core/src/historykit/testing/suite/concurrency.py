@@ -214,7 +214,8 @@ class ConcurrencyTests:
         await store.append(key, drafts("last 0", 3))
         rows = await subject.messages(store, key)
         found = whole_batches(rows)
-        assert (found[0], found[-1]) == ("first 0", "last 0")
+        assert found[0] == "first 0"
+        assert "last 0" in found  # what was cancelled may go on beside it, and end after it
         assert len(set(found)) == len(found)
 
     @since("0.1")

@@ -276,7 +276,7 @@ class ProviderTests:
             await asyncio.wait([task])
         await _save(provider, session, numbered("last 0", 3))
         found = _batches(_texts(await provider.get_messages(session)))
-        assert found[-1] == "last 0"
+        assert "last 0" in found
         assert len(set(found)) == len(found)
 
     @since("0.1")
