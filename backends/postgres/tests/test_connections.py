@@ -27,7 +27,7 @@ from historykit.records import (
     Window,
 )
 from historykit.testing.drafts import draft, drafts, texts
-from historykit_postgres import PostgresConfig, PostgresStore
+from historykit_postgres import PostgresConfig, PostgresStore, connections
 
 pytestmark = pytest.mark.asyncio
 
@@ -327,3 +327,30 @@ async def test_without_prepared_statements(make: Make, key: SessionKey, inside: 
         with pytest.raises(ConflictError):
             await store.append(key, [draft("x", id="known")])
     await all_ended(inside)
+
+
+async def test_asyncpg_sends_no_statement_by_itself_unless_it_prepares(
+    make: Make, key: SessionKey, driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without prepared statements asyncpg sends each one in two steps; a transaction around them
+    keeps PgBouncer from changing the connection to the server in between."""
+    alone: list[bool] = []
+    driver_of = connections.driver_of
+
+    def watched(connection: Any, *, prepared: bool) -> Any:
+        found: Any = driver_of(connection, prepared=prepared)
+        fetch = found.fetch
+
+        async def watch(statement: str, *arguments: object) -> Any:
+            alone.append(not found.in_transaction)
+            return await fetch(statement, *arguments)
+
+        found.fetch = watch
+        return found
+
+    monkeypatch.setattr(connections, "driver_of", watched)
+    async with make(prepared_statements=False) as store:
+        await store.append(key, [draft("m", id="known")])
+        for call in calls_of(store, key):
+            await call()
+    assert any(alone) is (driver == "psycopg")
