@@ -57,9 +57,12 @@ class Process:
         """Return the answer to the last command; ``failed`` says why there is none."""
         assert self._process.stdout is not None
         watchdog = threading.Timer(PATIENCE, self._process.kill)
+        watchdog.daemon = True  # a run that is ended meanwhile shall not wait for it
         watchdog.start()
-        line = self._process.stdout.readline()
-        watchdog.cancel()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            watchdog.cancel()
         if not line:
             return {"failed": f"the process ended with {self._process.wait()}: {self._log.name}"}
         answer: dict[str, Any] = json.loads(line)
