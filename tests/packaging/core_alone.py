@@ -12,7 +12,7 @@ import pkgutil
 import historykit
 from historykit import Agent, AgentSession, ChatOptions, Message
 
-EXTRAS = ("historykit.cli", "historykit.testing")
+EXTRAS = ("historykit.__main__", "historykit.cli", "historykit.testing")
 
 
 def import_core() -> None:
