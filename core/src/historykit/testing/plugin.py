@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os.path
-from collections.abc import Generator
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -106,13 +108,15 @@ class Watcher:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Turn the outcome of a conformance test into a verdict."""
-        report = yield
-        if _is_conformance(getattr(item, "cls", None)):
-            from historykit.testing.judging import judge
+        if not _is_conformance(getattr(item, "cls", None)):
+            return (yield)
+        with _plain_tracebacks(self.config.option):
+            report = yield
+        from historykit.testing.judging import judge
 
-            finding = judge(item, call, report)
-            if finding is not None:
-                report.user_properties.append((PROPERTY, finding))
+        finding = judge(item, call, report)
+        if finding is not None:
+            report.user_properties.append((PROPERTY, finding))
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -147,6 +151,22 @@ class Watcher:
         terminalreporter.section("historykit conformance")
         for line, markup in self.report.lines(verbose=terminalreporter.verbosity > 0):
             terminalreporter.write_line(line, **dict.fromkeys(markup, True))
+
+
+@contextmanager
+def _plain_tracebacks(option: Any) -> Iterator[None]:
+    """Show tracebacks as Python does, on a Python that could end the run over pytest's own form.
+
+    CPython 3.11 raises `SystemError` in `ast.parse` now and then when an exception was raised deep
+    in a stack before (gh-106905). A store that fails many tests would get no verdict for it.
+    """
+    style = option.tbstyle
+    if sys.version_info < (3, 12) and style != "no":
+        option.tbstyle = "native"
+    try:
+        yield
+    finally:
+        option.tbstyle = style
 
 
 _HARMLESS = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
