@@ -57,10 +57,10 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """The suite without the servers, which has to reach every line of core."""
+    """What is about core, with SQLite and one network, which has to reach every line of core."""
     install_workspace(session, "test")
     session.run("coverage", "erase")
-    suite = ["tests", "backends/sqlite"]
+    suite = ["tests", "backends/sqlite", "backends/redis/tests/test_network.py"]
     session.run("coverage", "run", "-m", "pytest", "-n", "auto", *suite, *session.posargs)
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report")
