@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,11 @@ class Import:
 
 def imports(path: Path, source: str | None = None) -> Iterator[Import]:
     """Each import of a file; `at_start` where importing the file carries it out."""
-    tree = ast.parse(path.read_text("utf-8") if source is None else source)
+    gc.disable()  # what is collected meanwhile may parse too, and CPython 3.11 fails then: gh-106905
+    try:
+        tree = ast.parse(path.read_text("utf-8") if source is None else source)
+    finally:
+        gc.enable()
     later = {id(node) for part in ast.walk(tree) if is_later(part) for node in ast.walk(part)}
     for node in ast.walk(tree):
         at_start = id(node) not in later

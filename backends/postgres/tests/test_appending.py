@@ -171,16 +171,21 @@ async def test_conditions_are_met_or_refused(make: Make, key: SessionKey) -> Non
         assert (await store.read(key)).incarnation is None
 
 
-async def test_an_append_rewrites_no_index(make: Make, key: SessionKey, inside: Inside) -> None:
+async def test_an_append_rewrites_no_index(
+    make: Make, key: SessionKey, inside: Inside, postgres_schema: str
+) -> None:
     """Each append updates the session's row within its page: no index of it is touched."""
     async with make() as store:
         for _ in range(200):
             await store.append(key, drafts("m", 2))
     inside("SELECT pg_stat_force_next_flush()")
-    statistics = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = %s"
+    statistics = (
+        "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables "
+        "WHERE relname = %s AND schemaname = %s"
+    )
     async with asyncio.timeout(20):
         while True:  # the backends of the store report when they end
-            ((updated, within_page),) = inside(statistics, "historykit_sessions")
+            ((updated, within_page),) = inside(statistics, "historykit_sessions", postgres_schema)
             if updated >= 199:
                 break
             await asyncio.sleep(0.05)
