@@ -30,7 +30,8 @@ class Import:
 
 def imports(path: Path, source: str | None = None) -> Iterator[Import]:
     """Each import of a file; `at_start` where importing the file carries it out."""
-    gc.disable()  # what is collected meanwhile may parse too, and CPython 3.11 fails then: gh-106905
+    # What is collected meanwhile may parse too, and CPython 3.11 fails then (gh-106905).
+    gc.disable()
     try:
         tree = ast.parse(path.read_text("utf-8") if source is None else source)
     finally:
