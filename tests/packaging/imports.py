@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +29,7 @@ class Import:
 
 def imports(path: Path, source: str | None = None) -> Iterator[Import]:
     """Each import of a file; `at_start` where importing the file carries it out."""
-    # What is collected meanwhile may parse too, and CPython 3.11 fails then (gh-106905).
-    gc.disable()
-    try:
-        tree = ast.parse(path.read_text("utf-8") if source is None else source)
-    finally:
-        gc.enable()
+    tree = ast.parse(path.read_text("utf-8") if source is None else source)
     later = {id(node) for part in ast.walk(tree) if is_later(part) for node in ast.walk(part)}
     for node in ast.walk(tree):
         at_start = id(node) not in later
