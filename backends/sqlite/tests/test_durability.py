@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sqlite3
 import time
 from collections import defaultdict
@@ -33,6 +34,26 @@ async def write(store, writer, number):
 async def main():
     async with make() as store:
         await asyncio.gather(*(write(store, writer, 0) for writer in range(4)))
+
+asyncio.run(main())
+"""
+
+KILLED_MIDWAY = """
+import signal
+
+async def main():
+    inserts = 0
+
+    def count(statement):
+        nonlocal inserts
+        inserts += "INSERT INTO messages" in statement
+        if inserts == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async with make() as store:
+        await store.append(key, drafts("whole", 2))
+        await store._writer.do(lambda db: db.set_trace_callback(count))
+        await store.append(key, drafts("half", 5))
 
 asyncio.run(main())
 """
@@ -91,6 +112,20 @@ async def test_a_killed_writer_loses_and_tears_nothing(
         for sequences in found.values():
             assert sequences == list(range(sequences[0], sequences[0] + 3))
     assert len(acknowledged) >= ROUNDS
+
+
+async def test_a_batch_that_is_killed_midway_is_not_there(
+    make: Callable[..., SQLiteStore], start: Callable[..., Any], key: SessionKey
+) -> None:
+    """A writer that dies between two messages of a batch leaves none of them."""
+    process = start(KILLED_MIDWAY)
+    process.stdout.read()
+    assert process.wait() == -signal.SIGKILL
+    async with make() as store:
+        found = batches(await everything(store, key))
+        tail = await store.read_tail(key)
+    assert [len(sequences) for sequences in found.values()] == [2]
+    assert (tail.count, tail.version) == (2, 1)
 
 
 async def everything(store: SQLiteStore, key: SessionKey) -> list[StoredMessage]:
