@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from historykit.errors import WrongLoopError
-from historykit.records import SessionKey
+from historykit.records import SessionKey, StoredMessage, Window
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_sqlite import SQLiteStore
 
@@ -215,8 +215,14 @@ async def write(store: SQLiteStore, key: SessionKey) -> None:
 
 
 async def read(store: SQLiteStore, key: SessionKey) -> list[str]:
+    """Return the texts of all messages, of however many pages."""
+    found: list[StoredMessage] = []
     async with store:
-        return texts((await store.read(key)).messages)
+        while True:
+            page = await store.read(key, Window(after=found[-1].sequence if found else 0))
+            found += page.messages
+            if not page.more:
+                return texts(found)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
