@@ -217,7 +217,7 @@ async def test_a_save_can_be_repeated_under_its_key(history):
 
 async def test_an_owning_provider_opens_at_first_use():
     """A provider that owns its store works without being opened, and is closed by `aclose`."""
-    provider = OwningHistoryProvider(History(MemoryStore()))
+    provider = OwningHistoryProvider(MemoryStore())
     await provider.save_messages("s", user("a"))
     assert texts(await provider.get_messages("s")) == ["a"]
     await provider.aclose()
@@ -229,7 +229,7 @@ async def test_an_owning_provider_opens_at_first_use():
 async def test_an_owning_provider_is_a_context_manager():
     """`async with` opens the store and closes it."""
     store = MemoryStore()
-    async with OwningHistoryProvider(History(store)) as provider:
+    async with OwningHistoryProvider(store) as provider:
         assert (await store.ping()).product == "memory"
         await provider.save_messages("s", user("a"))
     with pytest.raises(StoreClosedError):
@@ -243,4 +243,6 @@ async def test_the_repr_names_what_a_provider_works_on(history):
         "StoreHistoryProvider('audit', stream='log', "
         "history=History('memory', namespace='default', user_id='ada'))"
     )
-    assert repr(OwningHistoryProvider(history)).startswith("OwningHistoryProvider('history', ")
+    assert repr(OwningHistoryProvider(history.store)).startswith(
+        "OwningHistoryProvider('history', "
+    )

@@ -7,14 +7,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict
 
 from historykit.bounds import check_bound
+from historykit.codec import MessageCodec
 from historykit.errors import InvalidRequestError, StoreClosedError
-from historykit.history import History
+from historykit.history import DEFAULT_NAMESPACE, History
 from historykit.ids import check_id
 from historykit.loading import LoadedHistory
 from historykit.messages import Message
 from historykit.providers import BaseHistoryProvider
 from historykit.records import MAIN_STREAM, Retention, SessionDraft, SessionKey
 from historykit.sessions import AgentSession, SessionContext
+from historykit.store import HistoryStore
 from historykit.windows import whole_groups
 
 if TYPE_CHECKING:
@@ -210,11 +212,24 @@ class StoreHistoryProvider(BaseHistoryProvider):
 class OwningHistoryProvider(StoreHistoryProvider):
     """A provider that owns its store: opens it at first use, and closes it with `aclose`.
 
-    The base of the provider classes that backends export. As an asynchronous context manager it
-    opens the store at once.
+    The base of the provider classes that backends export. `namespace`, `user_id` and `codec` are
+    those of `History`, `options` the flags of `StoreHistoryProvider`. As an asynchronous context
+    manager it opens the store at once.
     """
 
-    _closed = False
+    def __init__(
+        self,
+        store: HistoryStore,
+        source_id: str = "history",
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        user_id: str = "",
+        codec: MessageCodec | None = None,
+        **options: Any,
+    ) -> None:
+        history = History(store, namespace=namespace, user_id=user_id, codec=codec)
+        super().__init__(history, source_id, **options)
+        self._closed = False
 
     async def open(self) -> Self:
         """Open the store and return the provider itself."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from historykit.codec import MessageCodec
-from historykit.history import DEFAULT_NAMESPACE, History
 from historykit.store import Clock, system_clock
 from historykit.store_provider import OwningHistoryProvider
 from historykit_mongo.config import MongoConfig
@@ -18,7 +16,7 @@ class MongoHistoryProvider(OwningHistoryProvider):
     """Keeps an agent's history in the MongoDB at `url`, or as a `MongoConfig` says.
 
     The store is opened at first use; `aclose`, or ``async with``, closes it. `options` are the
-    flags of `StoreHistoryProvider`. Raises `ConfigError` for a setting that is wrong.
+    flags of `OwningHistoryProvider`. Raises `ConfigError` for a setting that is wrong.
     """
 
     def __init__(
@@ -26,13 +24,8 @@ class MongoHistoryProvider(OwningHistoryProvider):
         url: str | MongoConfig,
         source_id: str = "history",
         *,
-        namespace: str = DEFAULT_NAMESPACE,
-        user_id: str = "",
-        codec: MessageCodec | None = None,
         clock: Clock = system_clock,
         **options: Any,
     ) -> None:
         config = url if isinstance(url, MongoConfig) else MongoConfig(url=url)
-        store = MongoStore(config, clock=clock)
-        history = History(store, namespace=namespace, user_id=user_id, codec=codec)
-        super().__init__(history, source_id, **options)
+        super().__init__(MongoStore(config, clock=clock), source_id, **options)
