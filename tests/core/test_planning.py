@@ -14,6 +14,7 @@ from historykit.planning import (
     cut_page,
     plan_append,
     plan_claim,
+    plan_patch,
     plan_release,
     plan_renewal,
     plan_replace,
@@ -26,6 +27,7 @@ from historykit.records import (
     ReplaceRequest,
     RunLease,
     SessionDraft,
+    SessionPatch,
     StoredMessage,
     Window,
 )
@@ -266,3 +268,19 @@ def test_an_update_changes_what_the_patch_names():
     )
     with pytest.raises(InvalidRequestError, match="Only assistant messages"):
         plan_update(row, MessagePatch(required_role="assistant"))
+
+
+def test_a_patch_changes_the_fields_it_names():
+    """A session keeps what the patch does not name, and its revision moves by one."""
+    record = SessionDraft(agent_id="a", body=b"b").as_record(KEY, "i", 5)
+    changed = plan_patch(record, SessionPatch(status="failed", memory_enabled=False), 0, now=7)
+    assert (changed.status, changed.memory_enabled) == ("failed", False)
+    assert (changed.agent_id, changed.body, changed.created_at) == ("a", b"b", 5)
+    assert (changed.updated_at, changed.revision, changed.version) == (7, 1, 0)
+
+
+def test_a_patch_is_of_one_revision():
+    """A patch of another revision than the session's is a conflict."""
+    record = SessionDraft().as_record(KEY, "i", 5)
+    with pytest.raises(VersionConflictError, match="revision 0, not 1"):
+        plan_patch(record, SessionPatch(status="failed"), 1, now=7)

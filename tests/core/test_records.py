@@ -77,3 +77,14 @@ def test_a_session_draft_turns_into_a_patch_of_all_its_fields():
     assert draft.as_patch() == SessionPatch(
         agent_id="a", status="failed", memory_enabled=True, labels=frozenset("l"), body=b"b"
     )
+
+
+@pytest.mark.parametrize(("created_at", "expected"), [(None, 5), (3, 3)])
+def test_a_session_draft_turns_into_a_session_without_messages(created_at, expected):
+    """The record of a draft has its fields, and is created now unless the draft says when."""
+    draft = SessionDraft(agent_id="a", labels=frozenset("l"), body=b"b", created_at=created_at)
+    record = draft.as_record(SessionKey("n", "", "s"), "life", 5)
+    assert (record.agent_id, record.labels, record.body) == ("a", frozenset("l"), b"b")
+    assert (record.incarnation, record.created_at, record.updated_at) == ("life", expected, 5)
+    assert (record.message_count, record.version, record.revision) == (0, 0, 0)
+    assert (record.last_message_at, record.run_id) == (None, None)

@@ -8,11 +8,11 @@ from historykit.capabilities import Capability
 from historykit.errors import HistoryKitError, StorageError
 from historykit.memory_sessions import MemorySession, matches
 from historykit.planning import (
-    check_revision,
     cut_page,
     message_not_found,
     plan_append,
     plan_claim,
+    plan_patch,
     plan_release,
     plan_renewal,
     plan_replace,
@@ -166,7 +166,7 @@ class MemoryStore(HistoryStore):
         elif if_exists == "error":
             raise session_exists(key)
         elif if_exists == "update":
-            session.patch(draft.as_patch(), now)
+            session.record = plan_patch(session.record, draft.as_patch(), None, now=now)
         return session.record
 
     async def _read_session(self, key: SessionKey) -> SessionRecord:
@@ -176,8 +176,7 @@ class MemoryStore(HistoryStore):
         self, key: SessionKey, patch: SessionPatch, if_revision: int | None, now: int
     ) -> SessionRecord:
         session = self._session(key)
-        check_revision(key, if_revision, session.record.revision)
-        session.patch(patch, now)
+        session.record = plan_patch(session.record, patch, if_revision, now=now)
         return session.record
 
     async def _delete_session(self, key: SessionKey) -> DeleteReceipt:

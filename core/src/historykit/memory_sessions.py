@@ -18,7 +18,6 @@ from historykit.records import (
     SessionDraft,
     SessionHead,
     SessionKey,
-    SessionPatch,
     SessionQuery,
     SessionRecord,
     StoredMessage,
@@ -83,23 +82,7 @@ class MemorySession:
         cls, key: SessionKey, draft: SessionDraft, incarnation: str, now: int
     ) -> MemorySession:
         """Return a session without messages."""
-        return cls(
-            SessionRecord(
-                key=key,
-                incarnation=incarnation,
-                agent_id=draft.agent_id,
-                status=draft.status,
-                memory_enabled=draft.memory_enabled,
-                labels=draft.labels,
-                body=draft.body,
-                created_at=now if draft.created_at is None else draft.created_at,
-                updated_at=now,
-                last_message_at=None,
-                streams={},
-                version=0,
-                revision=0,
-            )
-        )
+        return cls(draft.as_record(key, incarnation, now))
 
     @property
     def head(self) -> SessionHead:
@@ -188,17 +171,6 @@ class MemorySession:
             version=self.record.version + 1,
             streams={name: len(s.messages) for name, s in self.streams.items() if s.messages},
             last_message_at=messages[-1].created_at if messages else None,
-        )
-
-    def patch(self, patch: SessionPatch, now: int) -> None:
-        """Change the session's own fields."""
-        fields = ("agent_id", "status", "memory_enabled", "labels", "body")
-        named = {name: getattr(patch, name) for name in fields}
-        self.record = replace(
-            self.record,
-            updated_at=now,
-            revision=self.record.revision + 1,
-            **{name: value for name, value in named.items() if value is not None},
         )
 
 

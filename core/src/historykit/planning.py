@@ -7,7 +7,7 @@ down."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from historykit.errors import (
@@ -29,6 +29,8 @@ from historykit.records import (
     RunLease,
     SessionHead,
     SessionKey,
+    SessionPatch,
+    SessionRecord,
     StoredMessage,
     Window,
 )
@@ -44,6 +46,7 @@ __all__ = [
     "message_not_found",
     "plan_append",
     "plan_claim",
+    "plan_patch",
     "plan_release",
     "plan_renewal",
     "plan_replace",
@@ -258,6 +261,23 @@ def plan_update(row: StoredMessage, patch: MessagePatch) -> StoredMessage:
         reaction=row.reaction if patch.reaction is UNCHANGED else patch.reaction,
         extra=row.extra if patch.extra is UNCHANGED else patch.extra,
         revision=row.revision + 1,
+    )
+
+
+def plan_patch(
+    record: SessionRecord, patch: SessionPatch, if_revision: int | None, *, now: int
+) -> SessionRecord:
+    """Return a session as a patch leaves it.
+
+    Raises `VersionConflictError` where a revision is named and it is not the session's.
+    """
+    check_revision(record.key, if_revision, record.revision)
+    named = {name: getattr(patch, name) for name in patch.__slots__}
+    return replace(
+        record,
+        updated_at=now,
+        revision=record.revision + 1,
+        **{name: value for name, value in named.items() if value is not None},
     )
 
 

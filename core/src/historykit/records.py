@@ -264,6 +264,24 @@ class SessionDraft:
     body: bytes = b""
     created_at: int | None = None
 
+    def as_record(self, key: SessionKey, incarnation: str, now: int) -> SessionRecord:
+        """Return the session that this draft creates: without messages, at version 0."""
+        return SessionRecord(
+            key=key,
+            incarnation=incarnation,
+            agent_id=self.agent_id,
+            status=self.status,
+            memory_enabled=self.memory_enabled,
+            labels=self.labels,
+            body=self.body,
+            created_at=now if self.created_at is None else self.created_at,
+            updated_at=now,
+            last_message_at=None,
+            streams={},
+            version=0,
+            revision=0,
+        )
+
     def as_patch(self) -> SessionPatch:
         """Return the change that gives an existing session the fields of this draft."""
         return SessionPatch(

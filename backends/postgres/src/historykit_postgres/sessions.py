@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from historykit.planning import (
-    check_revision,
     plan_claim,
+    plan_patch,
     plan_release,
     plan_renewal,
     session_exists,
@@ -151,15 +150,7 @@ async def patch_session(
     """Change fields of a session and return it."""
     await driver.fetch(names(LOCK), digest(key))
     id, record = await _find(driver, names, key)
-    check_revision(key, if_revision, record.revision)
-    fields = ("agent_id", "status", "memory_enabled", "labels", "body")
-    named = {name: getattr(patch, name) for name in fields}
-    changed = replace(
-        record,
-        updated_at=now,
-        revision=record.revision + 1,
-        **{name: value for name, value in named.items() if value is not None},
-    )
+    changed = plan_patch(record, patch, if_revision, now=now)
     row = (changed.agent_id, changed.status, changed.memory_enabled, now, changed.revision)
     await driver.fetch(names(UPDATE), id, *row)
     if patch.body is not None:

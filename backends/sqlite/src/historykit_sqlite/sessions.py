@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Final
 
 from historykit.planning import (
-    check_revision,
     plan_claim,
+    plan_patch,
     plan_release,
     plan_renewal,
     session_exists,
@@ -113,19 +112,7 @@ def patch_session(
 ) -> SessionRecord:
     """Change fields of a session and return it."""
     row, record = _find(db, key)
-    check_revision(key, if_revision, record.revision)
-    changed = replace(
-        record,
-        agent_id=record.agent_id if patch.agent_id is None else patch.agent_id,
-        status=record.status if patch.status is None else patch.status,
-        memory_enabled=(
-            record.memory_enabled if patch.memory_enabled is None else patch.memory_enabled
-        ),
-        labels=record.labels if patch.labels is None else patch.labels,
-        body=record.body if patch.body is None else patch.body,
-        updated_at=now,
-        revision=record.revision + 1,
-    )
+    changed = plan_patch(record, patch, if_revision, now=now)
     fields = (changed.agent_id, changed.status, changed.memory_enabled, now, changed.revision)
     db.execute(UPDATE, (*fields, row))
     if patch.body is not None:

@@ -56,23 +56,7 @@ class Session:
     @classmethod
     def create(cls, key: SessionKey, draft: SessionDraft, incarnation: str, now: int) -> Session:
         """Return a session without messages."""
-        return cls(
-            SessionRecord(
-                key=key,
-                incarnation=incarnation,
-                agent_id=draft.agent_id,
-                status=draft.status,
-                memory_enabled=draft.memory_enabled,
-                labels=draft.labels,
-                body=draft.body,
-                created_at=now if draft.created_at is None else draft.created_at,
-                updated_at=now,
-                last_message_at=None,
-                streams={},
-                version=0,
-                revision=0,
-            )
-        )
+        return cls(draft.as_record(key, incarnation, now))
 
     @classmethod
     def load(cls, data: bytes) -> Session:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,9 +16,9 @@ from historykit.capabilities import Guarantee
 from historykit.errors import HistoryKitError, StorageError, StorageUnavailableError
 from historykit.planning import (
     INSTRUCTION_ROLES,
-    check_revision,
     cut_page,
     plan_append,
+    plan_patch,
     retention_cut,
     session_exists,
     session_not_found,
@@ -216,7 +216,7 @@ class AcmeStore(HistoryStore):
             if if_exists == "error":
                 raise session_exists(key)
             if if_exists == "update":
-                session.record = _patched(session.record, draft.as_patch(), now)
+                session.record = plan_patch(session.record, draft.as_patch(), None, now=now)
             return session
 
         return await asyncio.to_thread(self._change, key, change)
@@ -233,8 +233,7 @@ class AcmeStore(HistoryStore):
         def change(session: Session | None) -> Session:
             if session is None:
                 raise session_not_found(key)
-            check_revision(key, if_revision, session.record.revision)
-            session.record = _patched(session.record, patch, now)
+            session.record = plan_patch(session.record, patch, if_revision, now=now)
             return session
 
         return await asyncio.to_thread(self._change, key, change)
@@ -282,13 +281,6 @@ def _rows(entries: Iterable[Entry], session: Session, stream: str) -> list[Store
     """Return the messages of a stream that are there."""
     head = session.stream(stream)
     return [e.row for e in entries if e.stream == stream and head.has(e.row.sequence)]
-
-
-def _patched(record: SessionRecord, patch: SessionPatch, now: int) -> SessionRecord:
-    fields = ("agent_id", "status", "memory_enabled", "labels", "body")
-    named = {name: getattr(patch, name) for name in fields}
-    changed = {name: value for name, value in named.items() if value is not None}
-    return replace(record, updated_at=now, revision=record.revision + 1, **changed)
 
 
 def _nearest_first(rows: list[StoredMessage], window: Window) -> Iterator[StoredMessage]:
