@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, distribution
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -168,16 +168,19 @@ def _with_libcurl() -> dict[str, str]:
 
     A bare machine has none of its own.
     """
-    module = find_spec("pycurl")
-    if module is None or module.origin is None:
+    try:
+        files = distribution("pycurl").files or ()
+    except PackageNotFoundError:
         return {}
-    libraries = Path(module.origin).with_name("pycurl.libs")
-    for library in libraries.glob("libcurl-*.so.4*"):
-        folder = tempfile.mkdtemp(prefix="historykit-libcurl-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        Path(folder, "libcurl.so.4").symlink_to(library)
-        return {"LD_LIBRARY_PATH": f"{folder}:{libraries}"}
-    return {}
+    # Where a wheel keeps its libraries depends on whether it holds a module or a package.
+    libraries = [file for file in files if file.match("pycurl.libs/libcurl-*.so.4*")]
+    if not libraries:
+        return {}
+    library = Path(str(libraries[0].locate())).resolve()
+    folder = tempfile.mkdtemp(prefix="historykit-libcurl-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    Path(folder, "libcurl.so.4").symlink_to(library)
+    return {"LD_LIBRARY_PATH": f"{folder}:{library.parent}"}
 
 
 MONGO = MongoService("mongo", replica_set=True)
