@@ -43,6 +43,12 @@ PAGES = (
         ("agent", "clients", "responses", "streaming", "sessions", "providers", "store_provider"),
     ),
     Page(
+        "catalogue",
+        "Conversations as resources",
+        "Finding, reading and writing whole conversations.",
+        ("pages", "statuses"),
+    ),
+    Page(
         "messages",
         "Messages",
         "What is said, how it becomes bytes, and the form of the chat-completions API.",
