@@ -54,6 +54,12 @@ PAGES = (
         "What is said, how it becomes bytes, and the form of the chat-completions API.",
         ("messages", "contents", "chat_completions", "serialization", "codec"),
     ),
+    Page(
+        "sessions",
+        "Sessions",
+        "A conversation as a resource, and how agents are run in it.",
+        ("execution",),
+    ),
     Page("errors", "Errors", "What is raised.", ("errors",)),
     Page(
         "transfer",
@@ -73,6 +79,7 @@ PAGES = (
 INTERNAL = frozenset(
     {
         "bounds",
+        "callers",
         "candidates",
         "drafting",
         "exact",
