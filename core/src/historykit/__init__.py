@@ -48,6 +48,7 @@ from historykit.errors import (
     VersionConflictError,
     WrongLoopError,
 )
+from historykit.execution import Budget, ExecutionConfig
 from historykit.history import History, open_history
 from historykit.loading import LoadedHistory
 from historykit.messages import Message
@@ -80,6 +81,7 @@ __all__ = [
     "BackendSpec",
     "BaseContextProvider",
     "BaseHistoryProvider",
+    "Budget",
     "Capability",
     "CapabilityNotSupportedError",
     "ChatClient",
@@ -92,6 +94,7 @@ __all__ = [
     "ContextProvider",
     "DecodeError",
     "EncodeError",
+    "ExecutionConfig",
     "FileUploadError",
     "ForbiddenError",
     "Guarantee",
