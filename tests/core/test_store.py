@@ -90,10 +90,23 @@ async def test_a_stream_has_an_identifier(store):
         store.append(KEY, [draft("a")], stream=""),
         store.read(KEY, stream=""),
         store.read_tail(KEY, stream=""),
+        store.read_newest([KEY], stream=""),
         store.replace(KEY, [draft("a")], stream="", expected_version=0),
     ):
         with pytest.raises(InvalidRequestError, match="stream"):
             await call
+
+
+@pytest.mark.parametrize("id", ["", "nul\0", "\ud800", "i" * 257, None])
+async def test_a_message_has_an_identifier(store, id):
+    """A message that is named by what is no identifier is refused by every call, and the bad id is
+    named."""
+    with pytest.raises(InvalidRequestError, match="message_id"):
+        await store.read_message(KEY, id)
+    with pytest.raises(InvalidRequestError, match="message_id"):
+        await store.update_message(KEY, id, MessagePatch(reaction="LIKE"))
+    with pytest.raises(InvalidRequestError, match=r"ids\[1\]"):
+        MessageSelector(ids=("a", id))
 
 
 async def test_what_to_do_with_an_existing_session_is_one_of_three(store):

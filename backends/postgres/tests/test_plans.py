@@ -192,6 +192,30 @@ async def test_a_page_costs_the_same_on_a_long_session(
         assert many <= few + 6
 
 
+async def test_a_lookup_costs_the_same_on_a_long_session(
+    store: PostgresStore, key: SessionKey, costs: Costs
+) -> None:
+    """A message by its id and the newest of several sessions are one statement each, which does not
+    depend on the length of the sessions."""
+    message = draft("wanted")
+    keys = [key, *(SessionKey("app", f"u{n}", f"s{n}") for n in range(1, 20))]
+
+    async def all_costs() -> list[int]:
+        calls = (lambda: store.read_message(key, message.id), lambda: store.read_newest(keys))
+        found = []
+        for call in calls:
+            found.append(await costs.blocks(call))
+            assert len(costs.plans) == 1
+        return found
+
+    await store.append(key, [message])
+    short = await all_costs()
+    await fill(store, key, 2500)
+    for few, many in zip(short, await all_costs(), strict=True):
+        assert many <= few + 6
+    assert max(short) < 12 * len(keys)
+
+
 async def test_messages_are_read_through_their_key(
     store: PostgresStore, key: SessionKey, costs: Costs
 ) -> None:

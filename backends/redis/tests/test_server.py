@@ -14,6 +14,7 @@ from historykit.errors import (
     ConfigError,
     DecodeError,
     InvalidRequestError,
+    NotFoundError,
     StorageError,
     StorageUnavailableError,
     TooLargeError,
@@ -268,11 +269,32 @@ async def test_part_of_a_session_that_is_gone_is_an_error(
     batch = drafts("m", 3)
     await store.append(key, batch)
     inside.delete("hk1:{app:ada:s1}:m:main")
-    for call in (store.read(key), store.read_tail(key), store.append(key, batch)):
+    for call in (
+        store.read(key),
+        store.read_tail(key),
+        store.read_message(key, batch[0].id),
+        store.read_newest([key]),
+        store.append(key, batch),
+    ):
         with pytest.raises(StorageError, match="noeviction"):
             await call
     assert (await store.delete_session(key)).sessions == 1
     assert inside.dbsize() == 0
+
+
+async def test_places_of_messages_that_are_gone_are_an_error(
+    store: RedisStore, inside: redis.Redis, key: SessionKey
+) -> None:
+    """Where nothing is known any more of where messages are, none of them is said not to be there,
+    unless there are none."""
+    await store.append(key, drafts("m", 3))
+    inside.delete("hk1:{app:ada:s1}:i")
+    with pytest.raises(StorageError, match="noeviction"):
+        await store.read_message(key, "m1")
+    inside.flushall()
+    await store.create_session(key, SessionDraft())
+    with pytest.raises(NotFoundError):
+        await store.read_message(key, "m1")
 
 
 async def test_session_whose_hash_is_gone_begins_anew(
@@ -281,8 +303,13 @@ async def test_session_whose_hash_is_gone_begins_anew(
     """What is left of a session whose hash was evicted is neither shown nor kept."""
     await store.append(key, [*drafts("m", 3), draft("x" * 5000)])
     await store.append(key, [draft("audit")], stream="audit")
+    (last,) = await store.read_newest([key])
     inside.delete("hk1:{app:ada:s1}:s")
     assert (await store.read(key)).incarnation is None
+    assert last is not None
+    assert await store.read_newest([key]) == [None]
+    with pytest.raises(NotFoundError):
+        await store.read_message(key, last.id)
     await store.append(key, drafts("n", 2))
     assert texts((await store.read(key)).messages) == ["n 0", "n 1"]
     await store.append(key, [draft("new")], stream="audit")

@@ -34,6 +34,8 @@ STATEMENTS = {
     "newest": m.NEWEST,
     "oldest": m.OLDEST,
     "by_id": m.BY_ID,
+    "message": m.MESSAGE,
+    "last": m.LAST,
     "digests": m.DIGESTS,
     "newest_time": m.NEWEST_TIME,
     "opening": m.OPENING,

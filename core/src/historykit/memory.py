@@ -129,6 +129,13 @@ class MemoryStore(HistoryStore):
             digests=session.tail_digests(stream),
         )
 
+    async def _read_message(self, key: SessionKey, message_id: str) -> StoredMessage:
+        session = self._sessions.get(key)
+        row = None if session is None else session.message(message_id)
+        if row is None:
+            raise message_not_found(key, message_id)
+        return row
+
     async def _update_message(
         self, key: SessionKey, message_id: str, patch: MessagePatch, now: int
     ) -> StoredMessage:

@@ -147,6 +147,13 @@ class MemorySession:
         self.remove(stream, doomed)
         self.stream(stream).trimmed += len(doomed)
 
+    def message(self, message_id: str) -> StoredMessage | None:
+        """Return a message, None where there is none of that id."""
+        if message_id not in self.places:
+            return None
+        stream, sequence = self.places[message_id]
+        return self.stream(stream).messages[self.stream(stream).index(sequence)]
+
     def update(self, message_id: str, patch: MessagePatch) -> StoredMessage:
         """Change a message and return it."""
         stream, sequence = self.places[message_id]

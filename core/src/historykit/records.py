@@ -149,7 +149,8 @@ class MessageSelector:
     """Which messages of a stream to delete: those that meet every condition given.
 
     `first` and `last` bound the sequence, both included. `created_before` is excluded. A selector
-    without any condition is an `InvalidRequestError`: deleting everything is `delete_session`.
+    without any condition, or with an id that no message can have, is an `InvalidRequestError`:
+    deleting everything is `delete_session`.
     """
 
     stream: str = MAIN_STREAM
@@ -160,6 +161,8 @@ class MessageSelector:
 
     def __post_init__(self) -> None:
         check_id(self.stream, "stream")
+        for index, id in enumerate(self.ids or ()):
+            check_id(id, f"ids[{index}]")
         conditions = (self.ids, self.first, self.last, self.created_before)
         if all(condition is None for condition in conditions):
             raise InvalidRequestError(

@@ -50,6 +50,9 @@ __all__ = ["Clock", "HistoryStore", "system_clock"]
 WHOLE = Window()
 """The window of as many of the newest messages as a `Slice` holds."""
 
+NEWEST = Window(limit=1)
+"""The window of the newest message."""
+
 NEW = SessionDraft()
 """The fields of a session that an append creates, where it does not say."""
 
@@ -144,6 +147,25 @@ class HistoryStore(LoopBound):
         """Return count and digests of a stream's end, in one round trip whatever its length."""
         return await self._call("read_tail", self._read_tail, key, check_id(stream, "stream"))
 
+    async def read_message(self, key: SessionKey, message_id: str) -> StoredMessage:
+        """Return one message by its id, whichever stream it is in, in one round trip.
+
+        Raises `NotFoundError` where there is no such message, or no such session.
+        """
+        check_id(message_id, "message_id")
+        return await self._call("read_message", self._read_message, key, message_id)
+
+    async def read_newest(
+        self, keys: Sequence[SessionKey], *, stream: str = MAIN_STREAM
+    ) -> list[StoredMessage | None]:
+        """Return the newest message of each session, in the order of `keys`.
+
+        None stands for a session that has no message in the stream, or is not there. It takes one
+        round trip where the database can do that.
+        """
+        check_id(stream, "stream")
+        return await self._call("read_newest", self._read_newest, tuple(keys), stream)
+
     async def update_message(
         self, key: SessionKey, message_id: str, patch: MessagePatch
     ) -> StoredMessage:
@@ -153,6 +175,7 @@ class HistoryStore(LoopBound):
         does not have the role that the patch requires.
         """
         self._require(Capability.EDIT)
+        check_id(message_id, "message_id")
         if patch.body is not None:
             self._check_size(patch.body, f"message {message_id!r}")
         return await self._write(
@@ -279,6 +302,9 @@ class HistoryStore(LoopBound):
     async def _read_tail(self, key: SessionKey, stream: str) -> Tail: ...
 
     @abstractmethod
+    async def _read_message(self, key: SessionKey, message_id: str) -> StoredMessage: ...
+
+    @abstractmethod
     async def _create_session(
         self, key: SessionKey, draft: SessionDraft, if_exists: IfExists, incarnation: str, now: int
     ) -> SessionRecord: ...
@@ -293,6 +319,12 @@ class HistoryStore(LoopBound):
 
     @abstractmethod
     async def _delete_session(self, key: SessionKey) -> DeleteReceipt: ...
+
+    async def _read_newest(
+        self, keys: Sequence[SessionKey], stream: str
+    ) -> list[StoredMessage | None]:
+        pages = [await self._read(key, NEWEST, stream) for key in keys]
+        return [page.messages[-1] if page.messages else None for page in pages]
 
     async def _update_message(
         self, key: SessionKey, message_id: str, patch: MessagePatch, now: int

@@ -38,7 +38,7 @@ from historykit_mongo.documents import (
 )
 from historykit_mongo.rolling import Redo
 
-__all__ = ["read", "read_tail"]
+__all__ = ["View", "read", "read_tail", "sliced"]
 
 ARRAYS: Final = ("n", "ids", "r", "b", "t", "d")
 USUAL_ROWS: Final = 62
@@ -206,7 +206,7 @@ async def _fetch(
         pipeline.append(_buckets(db, span(place, stream, first=begin + 1), 1, most))
     if edge:
         mark = {"$set": {"edge": {"$literal": True}}}
-        pipeline.append(_buckets(db, span(place, stream), 1, 1, _slice(1), mark))
+        pipeline.append(_buckets(db, span(place, stream), 1, 1, sliced(1), mark))
     pipeline.append(_second_look(db, place, stream))
     head, buckets, agrees = _parted(await db.aggregate(pipeline), stream)
     if not agrees:
@@ -243,7 +243,7 @@ def _buckets(
     return db.union({"$match": wanted}, order, {"$limit": most}, *stages)
 
 
-def _slice(count: int) -> Document:
+def sliced(count: int) -> Document:
     """Return the stage that leaves the first messages of a bucket, or the last if negative."""
     return {"$set": {name: {"$slice": [f"${name}", count]} for name in ARRAYS}}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
 from historykit.capabilities import Capability, Guarantee
@@ -29,7 +29,7 @@ from historykit.records import (
     Window,
 )
 from historykit.store import Clock, HistoryStore, system_clock
-from historykit_mongo import edits, reading, search, sessions
+from historykit_mongo import edits, lookups, reading, search, sessions
 from historykit_mongo.appends import Append
 from historykit_mongo.config import MongoConfig
 from historykit_mongo.connection import Connection, make_client, resolved
@@ -118,6 +118,14 @@ class MongoStore(HistoryStore):
 
     async def _read_tail(self, key: SessionKey, stream: str) -> Tail:
         return await self._undisturbed(reading.read_tail(self._db, key, stream))
+
+    async def _read_message(self, key: SessionKey, message_id: str) -> StoredMessage:
+        return await self._undisturbed(lookups.read_message(self._db, key, message_id))
+
+    async def _read_newest(
+        self, keys: Sequence[SessionKey], stream: str
+    ) -> list[StoredMessage | None]:
+        return await self._undisturbed(lookups.read_newest(self._db, keys, stream))
 
     async def _update_message(
         self, key: SessionKey, message_id: str, patch: MessagePatch, now: int

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
+from historykit.planning import message_not_found
 from historykit.records import (
     PAGE_BYTES,
     TAIL_DIGESTS,
@@ -21,7 +23,7 @@ from historykit_postgres.statements import INSTRUCTIONS
 
 _make = tuple.__new__  # a load makes hundreds; the class's own __new__ takes twice as long
 
-__all__ = ["COLUMNS", "read", "read_tail", "stored"]
+__all__ = ["COLUMNS", "read", "read_message", "read_newest", "read_tail", "stored"]
 
 BODY: Final = 3
 """The place of the body among the columns of a message."""
@@ -62,6 +64,19 @@ FROM {{sessions}} AS s LEFT JOIN LATERAL (
 WHERE s.key = $1
 ORDER BY m.sequence
 """
+MESSAGE: Final = f"""
+SELECT {COLUMNS} FROM {{messages}}
+WHERE session = (SELECT id FROM {{sessions}} WHERE key = $1) AND id = $2::text
+"""
+LAST: Final = f"""
+SELECT m.* FROM unnest($1::bytea[]) WITH ORDINALITY AS wanted (key, place)
+LEFT JOIN {{sessions}} AS s ON s.key = wanted.key
+LEFT JOIN LATERAL (
+    SELECT {COLUMNS} FROM {{messages}} WHERE {within("s.id", "$2::text")}
+    ORDER BY sequence DESC LIMIT 1
+) AS m ON true
+ORDER BY wanted.place
+"""
 
 
 async def read(driver: Driver, names: Names, key: SessionKey, window: Window, stream: str) -> Slice:
@@ -101,6 +116,24 @@ async def read_tail(driver: Driver, names: Names, key: SessionKey, stream: str) 
         trimmed=trimmed,
         digests=tuple(row[-1] for row in rows if row[-1] is not None),
     )
+
+
+async def read_message(
+    driver: Driver, names: Names, key: SessionKey, message_id: str
+) -> StoredMessage:
+    """Return one message."""
+    rows = await driver.fetch(names(MESSAGE), digest(key), message_id)
+    if not rows:
+        raise message_not_found(key, message_id)
+    return stored(rows[0])
+
+
+async def read_newest(
+    driver: Driver, names: Names, keys: Iterable[SessionKey], stream: str
+) -> list[StoredMessage | None]:
+    """Return the newest message of each session, None where there is none."""
+    rows = await driver.fetch(names(LAST), list(map(digest, keys)), stream)
+    return [None if row[0] is None else stored(row) for row in rows]
 
 
 def stored(row: Row) -> StoredMessage:

@@ -122,6 +122,18 @@ class PostgresStore(HistoryStore):
             lambda driver: reading.read_tail(driver, self._names, key, stream)
         )
 
+    async def _read_message(self, key: SessionKey, message_id: str) -> StoredMessage:
+        return await self._connections.run(
+            lambda driver: reading.read_message(driver, self._names, key, message_id)
+        )
+
+    async def _read_newest(
+        self, keys: Sequence[SessionKey], stream: str
+    ) -> list[StoredMessage | None]:
+        return await self._connections.run(
+            lambda driver: reading.read_newest(driver, self._names, keys, stream)
+        )
+
     async def _update_message(
         self, key: SessionKey, message_id: str, patch: MessagePatch, now: int
     ) -> StoredMessage:

@@ -41,7 +41,16 @@ from historykit_redis.packing import (
 )
 from historykit_redis.server import Server, new_operation
 
-__all__ = ["append", "delete", "read", "read_tail", "replace", "update"]
+__all__ = [
+    "append",
+    "delete",
+    "read",
+    "read_message",
+    "read_newest",
+    "read_tail",
+    "replace",
+    "update",
+]
 
 MOST = 1 << 53
 """Sequences stay below: the scripts calculate in floating point."""
@@ -187,6 +196,23 @@ async def read_tail(server: Server, key: SessionKey, stream: str) -> Tail:
         trimmed=int(trimmed),
         digests=tuple(digests),
     )
+
+
+async def read_message(server: Server, key: SessionKey, message_id: str) -> StoredMessage:
+    """Return one message."""
+    answer = await server.run(scripts.READ_MESSAGE, key, message_id.encode())
+    if answer[0] == b"no message":
+        raise message_not_found(key, message_id)
+    return _alone(*answer[1:])
+
+
+async def read_newest(
+    server: Server, keys: Sequence[SessionKey], stream: str
+) -> list[StoredMessage | None]:
+    """Return the newest message of each session, None where there is none."""
+    name = stream.encode()
+    answers = await server.run_on_each(scripts.READ_NEWEST, keys, name, stream=name)
+    return [None if answer[0] == b"no message" else _alone(*answer[1:]) for answer in answers]
 
 
 async def update(

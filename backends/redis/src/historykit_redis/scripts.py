@@ -17,6 +17,8 @@ __all__ = [
     "HOLD_SESSION",
     "PATCH_SESSION",
     "READ",
+    "READ_MESSAGE",
+    "READ_NEWEST",
     "READ_TAIL",
     "REPLACE",
     "SCRIPTS",
@@ -60,6 +62,8 @@ FIND_SESSIONS: Final = _script("find_sessions")
 HOLD_SESSION: Final = _script("session", "hold_session")
 PATCH_SESSION: Final = _script(*_SESSIONS, "change", "patch_session")
 READ: Final = _script(*_MESSAGES, "read")
+READ_MESSAGE: Final = _script(*_MESSAGES, "finding", "read_message")
+READ_NEWEST: Final = _script(*_MESSAGES, "read_newest")
 READ_TAIL: Final = _script(*_MESSAGES, "read_tail")
 REPLACE: Final = _script(*_MESSAGES, "storing", "removing", "editing", "replace")
 UPDATE_MESSAGE: Final = _script(*_MESSAGES, "finding", "editing", "update_message")

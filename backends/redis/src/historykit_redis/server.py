@@ -130,6 +130,27 @@ class Server:
         (answer,) = await self._run(script, keys, arguments, ())
         return answer
 
+    async def run_on_each(
+        self, script: Script, sessions: Sequence[SessionKey], *arguments: bytes, stream: bytes
+    ) -> list[Any]:
+        """Run a script on each of several sessions, in one go, and return the answers."""
+        if not sessions:
+            return []
+        rests: list[Command] = []
+        for key in sessions:
+            keys = self.keys.stream(key, stream)
+            rests.append((len(keys), *keys, *arguments))
+        answers = await self.send([("EVALSHA", script.digest, *rest) for rest in rests])
+        lacking = [n for n, each in enumerate(answers) if isinstance(each, NoScriptError)]
+        if lacking:
+            again = await self.send([("EVAL", script.text, *rests[n]) for n in lacking])
+            for n, answer in zip(lacking, again, strict=True):
+                answers[n] = answer
+        for key, answer in zip(sessions, _checked(answers), strict=True):
+            if answer[0] == b"damaged":
+                raise damaged(key)
+        return answers
+
     async def _run(
         self,
         script: Script,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from historykit.capabilities import Capability
 from historykit.errors import HistoryKitError, WrongLoopError
 from historykit.records import (
@@ -98,6 +100,14 @@ class RedisStore(HistoryStore):
 
     async def _read_tail(self, key: SessionKey, stream: str) -> Tail:
         return await messages.read_tail(self._server, key, stream)
+
+    async def _read_message(self, key: SessionKey, message_id: str) -> StoredMessage:
+        return await messages.read_message(self._server, key, message_id)
+
+    async def _read_newest(
+        self, keys: Sequence[SessionKey], stream: str
+    ) -> list[StoredMessage | None]:
+        return await messages.read_newest(self._server, keys, stream)
 
     async def _update_message(
         self, key: SessionKey, message_id: str, patch: MessagePatch, now: int

@@ -35,7 +35,16 @@ from historykit.records import (
 from historykit_sqlite.heads import Head, read_head, write_head
 from historykit_sqlite.sessions import insert_session
 
-__all__ = ["append", "delete_messages", "read", "read_tail", "replace", "update_message"]
+__all__ = [
+    "append",
+    "delete_messages",
+    "read",
+    "read_message",
+    "read_newest",
+    "read_tail",
+    "replace",
+    "update_message",
+]
 
 LARGEST: Final = (1 << 63) - 1
 """The largest integer of SQLite: above every sequence and every time."""
@@ -51,6 +60,13 @@ STREAM: Final = "FROM messages WHERE session = ? AND stream = ?"
 NEWEST: Final = f"SELECT {COLUMNS} {STREAM} AND sequence < ? ORDER BY sequence DESC LIMIT ?"
 OLDEST: Final = f"SELECT {COLUMNS} {STREAM} AND sequence > ? ORDER BY sequence LIMIT ?"
 BY_ID: Final = f"SELECT {COLUMNS} FROM messages WHERE session = ? AND id = ?"
+IN_SESSION: Final = """session = (
+    SELECT row FROM sessions WHERE namespace = ? AND user_id = ? AND session_id = ?
+)"""
+MESSAGE: Final = f"SELECT {COLUMNS} FROM messages WHERE {IN_SESSION} AND id = ?"
+LAST: Final = f"""
+SELECT {COLUMNS} FROM messages WHERE {IN_SESSION} AND stream = ? ORDER BY sequence DESC LIMIT 1
+"""
 DIGESTS: Final = f"SELECT digest {STREAM} ORDER BY sequence DESC LIMIT ?"
 NEWEST_TIME: Final = f"SELECT created_at {STREAM} ORDER BY sequence DESC LIMIT 1"
 OPENING: Final = f"SELECT sequence, role {STREAM} ORDER BY sequence LIMIT 1"
@@ -121,6 +137,25 @@ def read_tail(db: sqlite3.Connection, key: SessionKey, stream: str) -> Tail:
         trimmed=head.trimmed.get(stream, 0),
         digests=tuple(digest for (digest,) in reversed(newest_first)),
     )
+
+
+def read_message(db: sqlite3.Connection, key: SessionKey, message_id: str) -> StoredMessage:
+    """Return one message."""
+    rows = db.execute(MESSAGE, (key.namespace, key.user_id, key.session_id, message_id)).fetchall()
+    for message in _messages(rows):
+        return message
+    raise message_not_found(key, message_id)
+
+
+def read_newest(
+    db: sqlite3.Connection, keys: Iterable[SessionKey], stream: str
+) -> list[StoredMessage | None]:
+    """Return the newest message of each session, None where there is none."""
+    found = (
+        db.execute(LAST, (key.namespace, key.user_id, key.session_id, stream)).fetchall()
+        for key in keys
+    )
+    return [next(_messages(rows), None) for rows in found]
 
 
 def update_message(

@@ -122,6 +122,14 @@ class SQLiteStore(HistoryStore):
     async def _read_tail(self, key: SessionKey, stream: str) -> Tail:
         return await self._look(lambda db: messages.read_tail(db, key, stream))
 
+    async def _read_message(self, key: SessionKey, message_id: str) -> StoredMessage:
+        return await self._look(lambda db: messages.read_message(db, key, message_id))
+
+    async def _read_newest(
+        self, keys: Sequence[SessionKey], stream: str
+    ) -> list[StoredMessage | None]:
+        return await self._look(lambda db: messages.read_newest(db, keys, stream))
+
     async def _update_message(
         self, key: SessionKey, message_id: str, patch: MessagePatch, now: int
     ) -> StoredMessage:

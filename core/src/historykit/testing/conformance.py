@@ -30,6 +30,7 @@ from historykit.testing.suite.editing import EditingTests
 from historykit.testing.suite.idempotency import IdempotencyTests
 from historykit.testing.suite.isolation import IsolationTests
 from historykit.testing.suite.lifecycle import LifecycleTests
+from historykit.testing.suite.lookups import LookupTests
 from historykit.testing.suite.model import ModelTests
 from historykit.testing.suite.ordering import OrderingTests
 from historykit.testing.suite.paging import PagingTests
@@ -162,6 +163,7 @@ class HistoryConformance(
     ConcurrencyTests,
     RetentionTests,
     EditingTests,
+    LookupTests,
     DeletionTests,
     SessionTests,
     IdempotencyTests,

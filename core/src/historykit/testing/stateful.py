@@ -25,6 +25,7 @@ from historykit.records import (
     SessionPatch,
     SessionPosition,
     SessionQuery,
+    StoredMessage,
     Window,
 )
 from historykit.testing.comparison import Comparison, Side
@@ -162,6 +163,19 @@ class StoreMachine(RuleBasedStateMachine):
 
         self.both.compare(key, lambda side: side.store.read(key, window(side), stream=stream))
         self.both.compare(key, lambda side: side.store.read_tail(key, stream=stream))
+
+    @precondition(lambda self: self.messages)
+    @rule(index=NUMBERS, stream=STREAMS)
+    def read_single_messages(self, index: int, stream: str) -> None:
+        """Read a message by its id, and the newest of its session."""
+        key, id = self.messages[-1 - index % len(self.messages)]
+        self.both.compare(key, lambda side: side.store.read_message(key, id))
+
+        async def newest(side: Side) -> StoredMessage | None:
+            (row,) = await side.store.read_newest([key], stream=stream)
+            return row
+
+        self.both.compare(key, newest)
 
     @rule(session=SESSIONS)
     def read_session(self, session: tuple[str, str]) -> None:

@@ -17,6 +17,7 @@ from historykit.errors import HistoryKitError, StorageError, StorageUnavailableE
 from historykit.planning import (
     INSTRUCTION_ROLES,
     cut_page,
+    message_not_found,
     plan_append,
     plan_patch,
     retention_cut,
@@ -108,6 +109,9 @@ class AcmeStore(HistoryStore):
             digests=tuple(map(bytes.fromhex, head.digests)),
         )
 
+    async def _read_message(self, key: SessionKey, message_id: str) -> StoredMessage:
+        return await asyncio.to_thread(self._read_message_now, key, message_id)
+
     def _append_now(self, request: AppendRequest) -> AppendReceipt:
         with self._locked(request.key) as session:
             known = {} if session is None else self._known(session, request)
@@ -174,20 +178,23 @@ class AcmeStore(HistoryStore):
             self._folder.append(session.log, 0, lines)
 
     def _read_now(self, key: SessionKey, window: Window, stream: str) -> Slice:
-        session, log = self._load(key), None
-        while session is not None:
-            log = self._folder.read(session.log, 0, session.size)
-            if log is not None or session.size == 0:
-                break
-            session = self._load(key)  # somebody removed that log since
+        session, log = self._load_whole(key)
         if session is None:
             return Slice((), None, 0, 0, False)
-        rows = _rows(parse(log or b""), session, stream)
+        rows = _rows(parse(log), session, stream)
         page, more = cut_page(_nearest_first(rows, window), window)
         opens = more and window.limit and window.after is None
         opening = rows[0] if opens and rows[0].role in INSTRUCTION_ROLES else None
         record = session.record
         return Slice(page, record.incarnation, record.version, 0, more, opening)
+
+    def _read_message_now(self, key: SessionKey, message_id: str) -> StoredMessage:
+        session, log = self._load_whole(key)
+        for entry in parse(log):
+            is_there = session is not None and session.stream(entry.stream).has(entry.row.sequence)
+            if is_there and entry.row.id == message_id:
+                return entry.row
+        raise message_not_found(key, message_id)
 
     def _known(self, session: Session, request: AppendRequest) -> dict[str, tuple[int, bytes]]:
         """Return what is stored of a batch. Of the log only what is new to this store is read."""
@@ -268,6 +275,14 @@ class AcmeStore(HistoryStore):
     def _load(self, key: SessionKey) -> Session | None:
         data = self._folder.read(_head(key))
         return None if data is None else Session.load(data)
+
+    def _load_whole(self, key: SessionKey) -> tuple[Session | None, bytes]:
+        """Return a session with its log, which somebody may remove in between."""
+        while (session := self._load(key)) is not None:
+            log = self._folder.read(session.log, 0, session.size)
+            if log is not None or session.size == 0:
+                return session, log or b""
+        return None, b""
 
     def _save(self, session: Session) -> None:
         self._folder.replace(_head(session.record.key), session.dump())
