@@ -53,6 +53,9 @@ def wait_until(
             return
 
 
+AS_MANY_FILES_AS_ALLOWED = 'ulimit -n "$(ulimit -H -n)"; exec "$@"'
+"""The default of 1,024 ends a MongoDB that has a database for each test."""
+
 LAST_WILL = """
 read -r _  # the end of whoever started the server
 kill -CONT "$1"; kill -"$2" "$1"; sleep 3; kill -KILL "$1"; rm -rf "$3"
@@ -127,7 +130,7 @@ class PrivateServer(ABC):
         assert self._process is None, "the server is running"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self.command(),
+                ["sh", "-c", AS_MANY_FILES_AS_ALLOWED, "sh", *self.command()],
                 cwd=self.folder,
                 env={**os.environ, **self.program.environment},
                 stdin=subprocess.DEVNULL,
