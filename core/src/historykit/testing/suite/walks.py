@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from historykit.capabilities import Capability
-from historykit.records import SessionDraft, SessionQuery, SessionRecord
+from historykit.records import SessionDraft, SessionPatch, SessionQuery, SessionRecord
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft
 from historykit.testing.rules import requires, since
@@ -14,6 +16,20 @@ from historykit.testing.subject import START, StoreSubject
 __all__ = ["WalkTests"]
 
 CATALOGUE = requires(Capability.CATALOGUE)
+
+ANY = SessionDraft()
+
+LABELS = frozenset({"a", "b"})
+
+FILTERS: tuple[dict[str, Any], ...] = (
+    {"user_id": ""},
+    {"agent_id": "x"},
+    {"status": "s"},
+    {"memory_enabled": True},
+    {"labels": frozenset({"a"})},
+    {"labels": LABELS, "status": "s"},
+    {"agent_id": "x", "created_from": START - 9, "created_before": START + 9},
+)
 
 
 class WalkTests:
@@ -91,6 +107,37 @@ class WalkTests:
 
     @since("0.1")
     @CATALOGUE
+    async def test_filtered_walk_is_not_disturbed_by_changes(
+        self, subject: StoreSubject, store: HistoryStore
+    ) -> None:
+        """A walk through the sessions that a filter finds meets each of them once, in order, while
+        others come before, between and behind them, and some of those that were met stop to
+        match."""
+        for number, conditions in enumerate(FILTERS):
+            namespace = f"-{number}"
+            fields = SessionDraft(agent_id="x", status="s", labels=LABELS)
+            names = await _many(store, subject, 20, namespace=namespace, fields=fields)
+            query = SessionQuery(
+                namespace=subject.namespace + namespace, limit=3, with_total=False, **conditions
+            )
+            found: list[str] = []
+            for step in range(20):
+                page = await store.find_sessions(query)
+                found += _names(page.records)
+                if not page.more:
+                    break
+                query = replace(query, position=page.records[-1].position)
+                times = (START * 2, page.records[-1].created_at, START // 2)
+                for place, time in enumerate(times):
+                    key = subject.key(f"late {step} {place}", namespace=namespace)
+                    await store.create_session(key, replace(fields, created_at=time))
+                left = SessionPatch(agent_id="y", status="t", labels=frozenset())
+                await store.patch_session(page.records[1].key, left)
+            assert [name for name in found if not name.startswith("late")] == names, conditions
+            assert len(found) == len(set(found)), conditions
+
+    @since("0.1")
+    @CATALOGUE
     async def test_walk_spans_users(self, subject: StoreSubject, store: HistoryStore) -> None:
         """A walk over all users meets the sessions that share id and time, one for each user."""
         users = [f"u{n}" for n in range(5)]
@@ -107,11 +154,19 @@ class WalkTests:
         assert page.more is False
 
 
-async def _many(store: HistoryStore, subject: StoreSubject, count: int) -> list[str]:
+async def _many(
+    store: HistoryStore,
+    subject: StoreSubject,
+    count: int,
+    *,
+    namespace: str = "",
+    fields: SessionDraft = ANY,
+) -> list[str]:
     """Create sessions, several at each time, and return their ids in the order of a search."""
     times = [START + n // 7 for n in range(count)]
     for n, time in enumerate(times):
-        await store.create_session(subject.key(f"s{n:02}"), SessionDraft(created_at=time))
+        key = subject.key(f"s{n:02}", namespace=namespace)
+        await store.create_session(key, replace(fields, created_at=time))
     return [f"s{n:02}" for n in range(count)][::-1]
 
 
