@@ -18,9 +18,13 @@ Kind = Literal["floor", "historykit", "peer"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where an adapter keeps its data: a folder of its own, and what the database module serves."""
+    """Where an adapter keeps its data: a folder of its own, and what the database module serves.
+
+    No other adapter of the run has its `number`, by which it knows its part of a server.
+    """
 
     folder: Path
+    number: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -30,11 +34,12 @@ class Bounds:
 
     `append`, `load` and `last` are the most times the floor's, `throughput` is the least part of
     the floor's turns a second, `flat` is the most that an append's time differs between sizes,
-    `stall` is in seconds.
+    `stall` is in seconds. Appends are held against another floor where `bare` names one.
     """
 
     subject: str
     floor: str
+    bare: str | None = None
     append: float
     load: float
     last: float

@@ -36,6 +36,7 @@ async def warm_up(adapter: Adapter, plan: Plan, round: int) -> None:
     session = await adapter.session(plan.warm(round))
     for tag in plan.warm_tags():
         await adapter.append(session, adapter.turn(session, tag))
+    for _ in plan.warm_tags():
         await adapter.load(session)
         if adapter.reads_last:
             await adapter.last(session, LAST)

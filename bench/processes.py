@@ -27,7 +27,8 @@ class Process:
 
     def __init__(self, adapter: type[Adapter], place: Place, plan: Plan, *, cache: Path) -> None:
         place.folder.mkdir(parents=True, exist_ok=True)
-        settings = {"folder": str(place.folder), "settings": dict(place.settings)}
+        where = {"folder": str(place.folder), "number": place.number}
+        settings = {**where, "settings": dict(place.settings)}
         self._log = (place.folder / "worker.log").open("ab")
         self._process = subprocess.Popen(
             [

@@ -48,9 +48,10 @@ def insert(page: str, name: str, text: str) -> str:
 
 def _headline(results: Results) -> str:
     machine, plan = results.data["machine"], results.data["plan"]
+    server = results.data.get("server")
     return (
         f"Measured {machine['when']} on {machine['cores']} cores, {machine['system']}, Python "
-        f"{machine['python']}, in {plan['rounds']} rounds, "
+        f"{machine['python']}, {f'with {server}, ' if server else ''}in {plan['rounds']} rounds, "
         f"{results.data['seconds'] // 60} min {results.data['seconds'] % 60} s, by\n\n"
         f"    {results.data['command']}\n"
     )
@@ -68,14 +69,28 @@ def _appends(results: Results, bounds: Bounds) -> str:
     labels = [f"append {size}" for size in results.sizes]
     at = [size for size in (100, 1_000) if size in results.sizes]
     head = ["", *(f"{size:,}" for size in results.sizes), "slowest / fastest"]
-    head += [f"x floor at {size:,}" for size in at]
+    head += [f"x {_shown(floor)} at {size:,}" for floor in _floors(bounds) for size in at]
     rows = []
     for name in _with(results, labels):
         row = [name, *(_time(results.value(name, label)) for label in labels)]
         row.append(_number(results.spread(name)))
-        row += [_ratio(results, name, f"append {size}", bounds.floor) for size in at]
+        row += [
+            _ratio(results, name, f"append {size}", floor)
+            for floor in _floors(bounds)
+            for size in at
+        ]
         rows.append(row)
     return _table(head, rows)
+
+
+def _floors(bounds: Bounds) -> list[str]:
+    """Return the floors that appends are compared with."""
+    return [bounds.floor] if bounds.bare is None else [bounds.bare, bounds.floor]
+
+
+def _shown(floor: str) -> str:
+    """Return what a column calls a floor."""
+    return floor.partition(": ")[2]
 
 
 def _loads(results: Results, bounds: Bounds) -> str:
@@ -159,7 +174,10 @@ def _adapters(results: Results) -> str:
         ]
         for name, one in results.adapters.items()
     ]
-    return _table(("", "durability", "versions", "notes"), rows, words=4)
+    table = _table(("", "durability", "versions", "notes"), rows, words=4)
+    left_out = results.data.get("left_out", {})
+    lines = [f"- {name}: {reason}" for name, reason in left_out.items()]
+    return "\n".join([table, "Not measured:\n", *lines, ""]) if lines else table
 
 
 def _with(results: Results, labels: Iterable[str]) -> list[str]:

@@ -83,13 +83,15 @@ class Results:
         return rounds
 
     def _against_floor(self, bounds: Bounds) -> Iterable[Verdict]:
-        cells = [(f"append {size}", bounds.append) for size in (100, 1_000)]
-        cells += [(f"load {size}", bounds.load) for size in (100, 1_000)]
-        cells.append(("last 1000", bounds.last))
-        for label, bound in cells:
-            ratio = self.ratio(bounds.subject, label, bounds.floor)
+        bare = bounds.bare or bounds.floor
+        cells = [(f"append {size}", bounds.append, bare) for size in (100, 1_000)]
+        cells += [(f"load {size}", bounds.load, bounds.floor) for size in (100, 1_000)]
+        cells.append(("last 1000", bounds.last, bounds.floor))
+        for label, bound, floor in cells:
+            ratio = self.ratio(bounds.subject, label, floor)
             if ratio is not None:
-                yield _at_most(f"{label}: times the floor", bound, ratio[0], "{:.2f}".format)
+                which = "the floor" if bounds.bare is None else floor.replace("floor: ", "")
+                yield _at_most(f"{label}: times {which}", bound, ratio[0], "{:.2f}".format)
         ratio = self.ratio(bounds.subject, "throughput", bounds.floor)
         if ratio is not None:
             yield Verdict(

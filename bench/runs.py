@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -40,24 +41,38 @@ def run(
 ) -> dict[str, Any]:
     """Return the results of a run, as JSON has them."""
     begin = time.time()
-    for environment in sorted({"historykit", *(adapter.environment for adapter in chosen)}):
-        set_up(environment, cache)
+    set_up("historykit", cache)
+    missing = _set_up({adapter.environment for adapter in chosen}, cache)
     folder = cache / "runs" / plan.run
     folder.mkdir(parents=True)
     try:
-        with adapters.serve(database, folder) as settings:
-            measured = _Run(chosen, plan, folder=folder, settings=settings, cache=cache).all()
+        with adapters.serve(database, cache) as settings:
+            work = _Run(chosen, plan, folder=folder, settings=settings, cache=cache)
+            measured = work.all(missing)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return {
         "database": database,
         "command": command,
         "machine": _machine(begin),
+        "server": settings.get("server"),
+        "left_out": adapters.left_out_of(database),
         "plan": plan.to_dict(),
         "imports": imports.measure(cache, runs=6 * plan.rounds),
         "adapters": measured,
         "seconds": round(time.time() - begin),
     }
+
+
+def _set_up(environments: set[str], cache: Path) -> dict[str, str]:
+    """Make environments, and return those that cannot be made, with the reason."""
+    missing = {}
+    for environment in sorted(environments):
+        try:
+            set_up(environment, cache)
+        except subprocess.CalledProcessError as error:
+            missing[environment] = f"its environment could not be made: {error}"
+    return missing
 
 
 class _Run:
@@ -74,14 +89,21 @@ class _Run:
         self.plan = plan
         self.cache = cache
         self.places = {
-            adapter: Place(folder=folder / f"adapter-{index}", settings=settings)
+            adapter: Place(folder=folder / f"adapter-{index}", number=index, settings=settings)
             for index, adapter in enumerate(self.chosen)
         }
         self.results = {adapter: _empty_result(adapter) for adapter in self.chosen}
         self.processes: dict[type[Adapter], Process] = {}
 
-    def all(self) -> dict[str, Any]:
-        """Do the whole run and return the results by the adapters' names."""
+    def all(self, missing: dict[str, str]) -> dict[str, Any]:
+        """Do the whole run and return the results by the adapters' names.
+
+        `missing` says why adapters in some environments cannot be run.
+        """
+        for adapter in self.chosen:
+            if adapter.environment in missing:
+                self._note(adapter, "setup", {"failed": missing[adapter.environment]})
+        self.chosen = [one for one in self.chosen if not self.results[one]["troubles"]]
         with ThreadPoolExecutor(max_workers=2) as pool:  # nothing is measured yet
             list(pool.map(self._prepare, self.chosen))
         self.chosen = [one for one in self.chosen if not self.results[one]["troubles"]]

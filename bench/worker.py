@@ -74,7 +74,9 @@ COMMANDS = {
 def versions(adapter: Adapter) -> dict[str, str]:
     """Return the versions of what the adapter is made of."""
     found = {name: importlib.metadata.version(name) for name in adapter.distributions}
-    return {"python": sys.version.split()[0], "sqlite": sqlite3.sqlite_version, **found}
+    if adapter.database == "sqlite":
+        found = {"sqlite": sqlite3.sqlite_version, **found}
+    return {"python": sys.version.split()[0], **found}
 
 
 async def serve(adapter: Adapter, plan: Plan, answers: TextIO) -> None:
@@ -96,9 +98,8 @@ def main() -> None:
     os.dup2(2, 1)
     database, name, place, plan = sys.argv[1:]
     settings = json.loads(place)
-    adapter = find_adapter(database, name)(
-        Place(folder=Path(settings["folder"]), settings=settings["settings"])
-    )
+    folder = Path(settings.pop("folder"))
+    adapter = find_adapter(database, name)(Place(folder=folder, **settings))
     asyncio.run(serve(adapter, Plan.from_dict(json.loads(plan)), answers))
     os._exit(0)  # the threads of some drivers would hold the process
 

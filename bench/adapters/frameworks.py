@@ -16,6 +16,7 @@ __all__ = [
     "AgentFrameworkProvider",
     "HistoryKitHistory",
     "HistoryKitProvider",
+    "LangChainHistory",
     "LlamaIndexStore",
     "OpenAISession",
 ]
@@ -81,7 +82,7 @@ class OpenAISession(Adapter):
     """The OpenAI Agents SDK: an object for each conversation; messages are dicts."""
 
     environment = "openai-agents"
-    distributions = ("openai-agents", "sqlalchemy", "aiosqlite")
+    distributions: ClassVar[tuple[str, ...]] = ("openai-agents", "sqlalchemy", "aiosqlite")
     reads_last = True
 
     async def session(self, session_id: str) -> Any:
@@ -171,6 +172,27 @@ class AdkSessions(Adapter):
         return events
 
 
+class LangChainHistory(Adapter):
+    """LangChain: an object for each conversation, or each call."""
+
+    environment = "langchain"
+
+    def message(self, role: str, text: str) -> Any:
+        messages = import_module("langchain_core.messages")
+        return (messages.HumanMessage if role == "user" else messages.AIMessage)(text)
+
+    def text(self, message: Any) -> str:
+        content: str = message.content
+        return content
+
+    async def append(self, session: Any, messages: Any) -> None:
+        await session.aadd_messages(messages)
+
+    async def load(self, session: Any) -> Sequence[Any]:
+        messages: Sequence[Any] = await session.aget_messages()
+        return messages
+
+
 class LlamaIndexStore(Adapter):
     """LlamaIndex: `self.store` takes one message at a time, and a whole history at once."""
 
@@ -205,7 +227,7 @@ class AgentFrameworkProvider(Adapter):
     """Microsoft Agent Framework: the history provider in `self.provider`."""
 
     environment = "agent-framework"
-    distributions = ("agent-framework-core",)
+    distributions: ClassVar[tuple[str, ...]] = ("agent-framework-core",)
     notes = "a save reads the whole history, to leave out what it takes for a repeat"
 
     provider: Any

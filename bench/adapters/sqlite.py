@@ -12,12 +12,13 @@ from bench.adapters.frameworks import (
     AgentFrameworkProvider,
     HistoryKitHistory,
     HistoryKitProvider,
+    LangChainHistory,
     LlamaIndexStore,
     OpenAISession,
 )
 from bench.adapters.sqlite_floors import AiosqliteFloor, ThreadFloor
 
-__all__ = ["ADAPTERS", "BOUNDS"]
+__all__ = ["ADAPTERS", "BOUNDS", "LEFT_OUT"]
 
 BOUNDS: Final = Bounds(
     subject="historykit provider",
@@ -27,6 +28,8 @@ BOUNDS: Final = Bounds(
     last=1.3,
     throughput=0.75,
 )
+
+LEFT_OUT: Final[dict[str, str]] = {}
 
 SYNCED: Final = "WAL, synchronous=FULL"
 ROLLBACK: Final = "rollback journal, synchronous=FULL"
@@ -154,6 +157,27 @@ class LlamaIndex(_File, LlamaIndexStore):
         self.store = module.SQLiteChatStore.from_params(database=str(self.path))
 
 
+class LangChain(_File, LangChainHistory):
+    name = "langchain-community SQLChatMessageHistory"
+    distributions = ("langchain-community", "langchain-core", "sqlalchemy", "aiosqlite")
+    durability = ROLLBACK
+    notes = "on SQLAlchemy's aiosqlite engine, without an index; its package is being sunset"
+
+    async def open(self) -> None:
+        engines = import_module("sqlalchemy.ext.asyncio")
+        self.engine = engines.create_async_engine(f"sqlite+aiosqlite:///{self.path}")
+        histories = import_module("langchain_community.chat_message_histories")
+        self.history_class = histories.SQLChatMessageHistory
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+    async def session(self, session_id: str) -> Any:
+        session = self.history_class(session_id, connection=self.engine)
+        await session._acreate_table_if_not_exists()  # as its first call does
+        return session
+
+
 class AgentFrameworkFile(AgentFrameworkProvider):
     name = "agent-framework FileHistoryProvider"
     database = "sqlite"  # no SQLite: it is what this framework has for a single machine
@@ -175,6 +199,7 @@ ADAPTERS: Final[list[type[Adapter]]] = [
     OpenAISQLAlchemy,
     AdkDatabase,
     AdkSqlite,
+    LangChain,
     LlamaIndex,
     AgentFrameworkFile,
 ]

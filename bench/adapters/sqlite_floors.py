@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import sqlite3
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.adapter import Adapter
-from bench.adapters.sqlite_recording import Hop, Script, record
+from bench.adapters.floors import RecordedFloor
+from bench.adapters.sqlite_recording import Hop, SQLiteScript, record
 from bench.plan import Plan
 
 __all__ = ["AiosqliteFloor", "ThreadFloor"]
 
 
-class _Floor(Adapter):
-    """Executes a `Script`. Messages come back as dicts that orjson made of the bodies."""
-
+class _Floor(RecordedFloor):
     database = "sqlite"
-    kind = "floor"
-    durability = "as the store's"
-    largest = 100_000
-    reads_last = True
 
-    script: Script
+    script: SQLiteScript
     connections: list[sqlite3.Connection]
 
     @property
@@ -35,21 +27,13 @@ class _Floor(Adapter):
         """The file that holds the database, where the store had it when it was recorded."""
         return self.place.folder / "history.db"
 
-    @property
-    def script_path(self) -> Path:
-        """The file that holds what was recorded."""
-        return self.place.folder / "script.pickle"
-
-    async def prepare(self, plan: Plan) -> None:
-        script = await record(self.path, plan, largest=self.largest)
-        self.script_path.write_bytes(pickle.dumps(script))
+    async def record(self, plan: Plan) -> SQLiteScript:
+        return await record(self.path, plan, largest=self.largest)
 
     def read_script(self) -> None:
-        """Read what was recorded, if it is recorded already."""
-        self.script = Script()
-        if self.script_path.exists():
-            self.script = pickle.loads(self.script_path.read_bytes())
-        self.decode = import_module("orjson").loads
+        super().read_script()
+        if not self.script_path.exists():
+            self.script = SQLiteScript()
 
     def connect(self, number: int) -> sqlite3.Connection:
         """Return a connection that is made as the store makes it."""
@@ -58,25 +42,6 @@ class _Floor(Adapter):
         for statement in made.statements:
             connection.execute(statement.sql, statement.values).fetchall()
         return connection
-
-    def message(self, role: str, text: str) -> Any:
-        raise NotImplementedError("a floor has its messages from the store")
-
-    def text(self, message: Any) -> str:
-        text: str = message["contents"][0]["text"]
-        return text
-
-    def turn(self, session: Any, tag: str) -> Any:
-        return self.script.appends[session, tag]
-
-    async def last(self, session: Any, count: int) -> Sequence[Any]:
-        return await self._load(self.script.loads[session, count])
-
-    async def load(self, session: Any) -> Sequence[Any]:
-        return await self._load(self.script.loads[session, None])
-
-    async def _load(self, hops: list[Hop]) -> list[Any]:
-        raise NotImplementedError
 
 
 class AiosqliteFloor(_Floor):
@@ -100,12 +65,9 @@ class AiosqliteFloor(_Floor):
     async def append(self, session: Any, messages: Any) -> None:
         await self._hop(messages)
 
-    async def _load(self, hops: list[Hop]) -> list[Any]:
-        pages = []
-        for hop in hops:
-            bodies = await self._hop(hop)
-            pages.append([self.decode(body) for body in reversed(bodies)])
-        return [message for page in reversed(pages) for message in page]
+    async def fetch(self, page: Hop) -> list[Any]:
+        bodies = await self._hop(page)
+        return [self.decode(body) for body in reversed(bodies)]
 
     async def _hop(self, hop: Hop) -> list[Any]:
         driver = self.drivers[hop.connection]
@@ -133,10 +95,10 @@ class ThreadFloor(_Floor):
     async def append(self, session: Any, messages: Any) -> None:
         await self._hop(lambda: execute(self.connections[messages.connection], messages))
 
-    async def _load(self, hops: list[Hop]) -> list[Any]:
+    async def _load(self, pages: list[Hop]) -> list[Any]:
         def load() -> list[Any]:
-            pages = [execute(self.connections[hop.connection], hop) for hop in hops]
-            return [self.decode(body) for page in reversed(pages) for body in reversed(page)]
+            loaded = [execute(self.connections[hop.connection], hop) for hop in pages]
+            return [self.decode(body) for page in reversed(loaded) for body in reversed(page)]
 
         messages: list[Any] = await self._hop(load)
         return messages

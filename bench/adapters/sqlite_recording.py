@@ -16,12 +16,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.plan import LAST, Plan
-from bench.workload import history_tags, role_of, text
+from bench.adapters.floors import Script, record_rounds, seed, turn_of
+from bench.plan import Plan
 
-__all__ = ["Connecting", "Hop", "Script", "Statement", "record"]
-
-SEED_BATCH = 1_000
+__all__ = ["Connecting", "Hop", "SQLiteScript", "Statement", "record"]
 
 
 @dataclass(slots=True)
@@ -52,15 +50,13 @@ class Hop:
 
 
 @dataclass(slots=True)
-class Script:
-    """Everything that a run will execute."""
+class SQLiteScript(Script):
+    """What a run will execute, a `Hop` for each append and each page, and on which connections."""
 
     connections: list[Connecting] = field(default_factory=list)
-    appends: dict[tuple[str, str], Hop] = field(default_factory=dict)
-    loads: dict[tuple[str, int | None], list[Hop]] = field(default_factory=dict)
 
 
-async def record(path: Path, plan: Plan, *, largest: int) -> Script:
+async def record(path: Path, plan: Plan, *, largest: int) -> SQLiteScript:
     """Seed the file at `path`, and return what the store executes for the rest of the plan.
 
     The file stays as it was seeded.
@@ -68,43 +64,23 @@ async def record(path: Path, plan: Plan, *, largest: int) -> Script:
     seeded = path.with_suffix(".seeded")
     async with _history(path) as history:
         for session_id, size in plan.seeded(largest):
-            await _seed(history, session_id, size)
+            await seed(history, session_id, size)
     shutil.copyfile(path, seeded)
     recorder = _Recorder()
     with recorder.listening():
         async with _history(path) as history:
             recorder.opened()
             recorder.watch(history.store)
-            for round in range(plan.rounds):
-                await _record_round(recorder, history, plan, round, largest)
+            await record_rounds(recorder, history, plan, largest=largest)
     seeded.replace(path)
     return recorder.script
-
-
-async def _record_round(
-    recorder: _Recorder, history: Any, plan: Plan, round: int, largest: int
-) -> None:
-    """Do what `bench.cells` does in a round, in the same order, but one after the other."""
-    for tag in plan.warm_tags():
-        await recorder.append(history, plan.warm(round), tag)
-    loaded = [plan.session(size, round) for size in plan.loads(largest)]
-    for session_id in [plan.warm(round), *loaded]:
-        await recorder.load(history, session_id, None)
-        await recorder.load(history, session_id, LAST)
-    for part in range(plan.passes):
-        for _, session_id, tag in plan.appends_of(round, part, largest):
-            await recorder.append(history, session_id, tag)
-    for part in range(plan.passes):
-        for tag in plan.crowd_tags():
-            for session_id in plan.crowd(round, part):
-                await recorder.append(history, session_id, tag)
 
 
 class _Recorder:
     """Takes down what all connections execute, as hops of the store."""
 
     def __init__(self) -> None:
-        self.script = Script()
+        self.script = SQLiteScript()
         self._hops: list[Hop] = []
 
     @contextmanager
@@ -147,10 +123,8 @@ class _Recorder:
 
     async def append(self, history: Any, session_id: str, tag: str) -> None:
         """Append a turn and keep its hop."""
-        message = import_module("historykit").Message
         self._hops.clear()
-        turn = [message(role_of(index), text(f"{tag}-{index}")) for index in (0, 1)]
-        await history.append(session_id, turn)
+        await history.append(session_id, turn_of(tag))
         (hop,) = self._hops
         self.script.appends[session_id, tag] = hop
 
@@ -207,10 +181,3 @@ class _Connection(sqlite3.Connection):
 
 def _history(path: Path) -> Any:
     return import_module("historykit").open_history("sqlite", path=path)
-
-
-async def _seed(history: Any, session_id: str, size: int) -> None:
-    message = import_module("historykit").Message
-    messages = [message(role_of(i), text(tag)) for i, tag in enumerate(history_tags(size))]
-    for begin in range(0, size, SEED_BATCH):
-        await history.append(session_id, messages[begin : begin + SEED_BATCH])

@@ -12,14 +12,15 @@ from bench.results import Results
 
 COMMAND = "python -m bench run sqlite"
 
+PLAN = Plan(run="tiny", sizes=(0, 100), rounds=1, passes=1, appends=2, session_turns=2)
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A tiny run of our own adapters and the floors, as its file has it."""
     cache = tmp_path_factory.mktemp("cache")
-    plan = Plan(run="tiny", sizes=(0, 100), rounds=1, passes=1, appends=2, session_turns=2)
     chosen = runs.choose("sqlite", ["floor", "historykit provider"])
-    data = runs.run("sqlite", chosen, plan, cache=cache, command=COMMAND)
+    data = runs.run("sqlite", chosen, PLAN, cache=cache, command=COMMAND)
     assert not list(cache.glob("runs/*"))
     return Results(json.loads(json.dumps(data)))
 
@@ -42,6 +43,41 @@ def test_a_run_counts_what_writers_of_one_session_leave(results: Results) -> Non
     """All messages of all writers are there, and each turn is whole."""
     for found in results.adapters["historykit provider"]["contention"].values():
         assert (found["kept"], found["whole"], found["errors"]) == (400, 200, {})
+
+
+@pytest.mark.usefixtures("redis_url")  # to be left out where Redis is
+def test_the_floor_of_redis_does_again_what_the_store_did(tmp_path: Path) -> None:
+    """It sends the store's commands with constants, and has its messages back."""
+    _check_floors("redis", ["floor: redis-py, same commands"], tmp_path)
+
+
+@pytest.mark.usefixtures("postgres_url")
+def test_the_floors_of_postgres_do_again_what_the_store_did(tmp_path: Path) -> None:
+    """One sends the store's statements with constants, the other its own, on bare asyncpg."""
+    names = ["floor: asyncpg, counter and rows", "floor: asyncpg, same statements"]
+    _check_floors("postgres", names, tmp_path)
+
+
+@pytest.mark.usefixtures("mongo_url")
+def test_the_floors_of_mongo_do_again_what_the_store_did(tmp_path: Path) -> None:
+    """One sends the store's commands with constants, the other a document for each turn."""
+    names = ["floor: PyMongo, a document a turn", "floor: PyMongo, same commands"]
+    _check_floors("mongo", names, tmp_path)
+
+
+def _check_floors(database: str, names: list[str], cache: Path) -> None:
+    """See that a run on a server of its own measures the floors beside the provider."""
+    chosen = runs.choose(database, ["floor", "historykit provider"])
+    data = runs.run(database, chosen, PLAN, cache=cache, command=f"python -m bench run {database}")
+    results = Results(data)
+    assert results.names("floor") == names
+    assert all(not one["troubles"] for one in results.adapters.values())
+    labels = ("append 0", "append 100", "load 100", "last 100", "throughput")
+    for name in [*names, "historykit provider"]:
+        assert all(results.value(name, label) for label in labels)
+    bounds = bounds_of(database)
+    assert {bounds.floor, bounds.bare or bounds.floor} == set(names)
+    assert data["server"] in report.render(results, bounds)
 
 
 def test_a_run_is_shown_in_tables(results: Results) -> None:
