@@ -13,6 +13,7 @@ in `historykit.store`, `historykit.records` and `historykit.plugins`.
 
 from historykit.agent import Agent, SupportsAgentRun
 from historykit.capabilities import Capability, Guarantee
+from historykit.catalogue import DeleteResult, Session
 from historykit.clients import ChatClient, ChatOptions
 from historykit.codec import Codec, MessageCodec
 from historykit.config import HistoryConfig, load_config
@@ -27,6 +28,7 @@ from historykit.errors import (
     CodecError,
     ConfigError,
     ConflictError,
+    CorruptRecordError,
     DecodeError,
     EncodeError,
     FileUploadError,
@@ -52,6 +54,7 @@ from historykit.execution import Budget, ExecutionConfig
 from historykit.history import History, open_history
 from historykit.loading import LoadedHistory
 from historykit.messages import Message
+from historykit.pages import Page
 from historykit.plugins import BackendSpec, list_backends, load_backend, register
 from historykit.providers import (
     BaseContextProvider,
@@ -62,7 +65,15 @@ from historykit.providers import (
 )
 from historykit.responses import AgentResponse, AgentResponseUpdate
 from historykit.serialization import OpaqueValue, register_state_type
+from historykit.session_messages import SessionMessage, SessionMessageAttachment
 from historykit.sessions import AgentSession, SessionContext
+from historykit.statuses import (
+    AttachmentType,
+    MessageRole,
+    Reaction,
+    RunStatus,
+    SessionStatus,
+)
 from historykit.store import HistoryStore
 from historykit.store_provider import OwningHistoryProvider, StoreHistoryProvider
 from historykit.streaming import AgentStream
@@ -74,6 +85,7 @@ __all__ = [
     "AgentResponseUpdate",
     "AgentSession",
     "AgentStream",
+    "AttachmentType",
     "BackendConflictError",
     "BackendError",
     "BackendLoadError",
@@ -92,7 +104,9 @@ __all__ = [
     "ConflictError",
     "Content",
     "ContextProvider",
+    "CorruptRecordError",
     "DecodeError",
+    "DeleteResult",
     "EncodeError",
     "ExecutionConfig",
     "FileUploadError",
@@ -109,14 +123,22 @@ __all__ = [
     "LoadedHistory",
     "Message",
     "MessageCodec",
+    "MessageRole",
     "NotFoundError",
     "OpaqueValue",
     "OwningHistoryProvider",
+    "Page",
+    "Reaction",
     "ResourceError",
     "RunInProgressError",
+    "RunStatus",
+    "Session",
     "SessionContext",
     "SessionDeletedError",
+    "SessionMessage",
+    "SessionMessageAttachment",
     "SessionStateError",
+    "SessionStatus",
     "StorageError",
     "StorageUnavailableError",
     "StoreClosedError",

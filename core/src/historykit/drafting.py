@@ -11,7 +11,7 @@ from historykit.ids import derive_id, new_id
 from historykit.messages import Message
 from historykit.records import MessageDraft
 
-__all__ = ["checked", "draft_messages"]
+__all__ = ["checked", "draft_messages", "external_id"]
 
 _ANSWERS = frozenset({"function_result", "function_approval_response"})
 
@@ -40,10 +40,10 @@ def draft_messages(
     for index, message in enumerate(checked(messages)):
         data = message._to_encode()
         body, digest = _encoded(codec, data, index)
-        own_id = message.message_id if external_ids else None
-        external = isinstance(own_id, str) and own_id != ""
-        if external:
-            id = derive_id("external", stream, str(own_id), digest)
+        own_id = external_id(message.message_id, stream, digest) if external_ids else None
+        external = own_id is not None
+        if own_id is not None:
+            id = own_id
         elif idempotency_key is not None:
             id = derive_id("key", stream, idempotency_key, str(index))
         else:
@@ -62,6 +62,16 @@ def draft_messages(
         )
         previous_role = data["role"]
     return tuple(drafts.values())
+
+
+def external_id(message_id: object, stream: str, digest: bytes) -> str | None:
+    """Return the id under which a store recognizes a message by an id of its own.
+
+    None where it has none.
+    """
+    if not isinstance(message_id, str) or message_id == "":
+        return None
+    return derive_id("external", stream, message_id, digest)
 
 
 def checked(messages: Sequence[Message]) -> Sequence[Message]:

@@ -20,6 +20,7 @@
     ├── CodecError
     │   ├── EncodeError                     also a TypeError
     │   └── DecodeError                     also a ValueError
+    │       └── CorruptRecordError          also a ResourceError
     ├── BackendError
     │   ├── BackendNotFoundError            also a LookupError
     │   ├── BackendConflictError
@@ -50,6 +51,7 @@ __all__ = [
     "CodecError",
     "ConfigError",
     "ConflictError",
+    "CorruptRecordError",
     "DecodeError",
     "EncodeError",
     "FileUploadError",
@@ -194,6 +196,10 @@ class DecodeError(CodecError, ValueError):
         super().__init__(message, details={"session_id": session_id, "sequence": sequence})
         self.session_id = session_id
         self.sequence = sequence
+
+
+class CorruptRecordError(DecodeError, ResourceError):
+    """A session, or a message of one, cannot be read as what it should be."""
 
 
 class BackendError(HistoryKitError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -28,10 +29,19 @@ from historykit.records import (
     SessionKey,
     Tail,
 )
+from historykit.statuses import (
+    AttachmentType,
+    MessageRole,
+    Reaction,
+    RunStatus,
+    SessionStatus,
+)
 from historykit.store import Clock, HistoryStore, system_clock
 from historykit.transcripts import new_part
 
 if TYPE_CHECKING:
+    from historykit.catalogue import Session
+    from historykit.sessions import AgentSession
     from historykit.store_provider import StoreHistoryProvider
 
 __all__ = ["DEFAULT_NAMESPACE", "History", "open_history"]
@@ -78,6 +88,12 @@ class History:
     As an asynchronous context manager it opens and closes its store. Histories made by `as_user`
     and providers share the store, and leave it open whatever is done with them.
     """
+
+    SessionStatus = SessionStatus
+    RunStatus = RunStatus
+    MessageRole = MessageRole
+    Reaction = Reaction
+    AttachmentType = AttachmentType
 
     _closes_store = True
 
@@ -135,6 +151,32 @@ class History:
     def key(self, session_id: str) -> SessionKey:
         """Return where a session of this history lives in the store."""
         return SessionKey(self.namespace, self.user_id, session_id)
+
+    @cached_property
+    def Session(self) -> type[Session]:
+        """The class of the sessions of this history: `historykit.catalogue.Session`, bound to it.
+
+        Each history has one of its own; its attribute `context` is the history.
+        """
+        from historykit.catalogue import Session
+
+        return type("Session", (Session,), {"context": self, "__doc__": Session.__doc__})
+
+    async def save_state(self, session: AgentSession, *, overwrite: bool = False) -> None:
+        """Store the state and the `service_session_id` of a session, beside its messages.
+
+        The session is created where there is none. The messages that an `InMemoryHistoryProvider`
+        keeps in the state under its own source id are left out. The state is exact: what is stored
+        with a message can be stored here (`Session.as_agent_session` returns it).
+
+        Raises `VersionConflictError` where somebody else saved the state since `session` was
+        returned by `as_agent_session` or saved here, unless `overwrite` is true;
+        `SessionDeletedError` where the session was deleted since, and `InvalidRequestError` for a
+        value that cannot be stored.
+        """
+        from historykit.session_states import save_state
+
+        await save_state(self, session, overwrite=overwrite)
 
     def provider(self, source_id: str = "history", **options: Any) -> StoreHistoryProvider:
         """Return a context provider for an agent over this history.

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, MutableMapping, Sequence
 from copy import copy
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 from historykit.messages import Message
+from historykit.records import SessionKey
 from historykit.responses import AgentResponse
 from historykit.serialization import deserialize_state, serialize_state
 
 __all__ = ["AgentSession", "SessionContext"]
+
+
+class StoredState(NamedTuple):
+    """Which stored state an `AgentSession` began with: of which session, and how old."""
+
+    key: SessionKey
+    incarnation: str
+    revision: int
 
 
 class AgentSession:
@@ -26,6 +35,7 @@ class AgentSession:
         self._session_id = session_id or _new_session_id()
         self.service_session_id = service_session_id
         self.state: dict[str, Any] = {}
+        self._stored: StoredState | None = None
 
     @property
     def session_id(self) -> str:

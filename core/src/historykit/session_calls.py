@@ -1,0 +1,387 @@
+"""What can be done with the messages of a session."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+from historykit.bounds import check_bound
+from historykit.errors import (
+    ConflictError,
+    FileUploadError,
+    InvalidRequestError,
+)
+from historykit.ids import check_id
+from historykit.messages import Message
+from historykit.planning import message_not_found, session_not_found
+from historykit.records import (
+    MessageDraft,
+    MessagePatch,
+    MessageSelector,
+    SessionKey,
+    SessionRecord,
+    Slice,
+    StoredMessage,
+    Window,
+)
+from historykit.session_fields import SessionFields
+from historykit.session_messages import SessionMessage, compose_message, decode_message
+from historykit.session_writing import append_messages
+from historykit.statuses import AttachmentType, MessageRole, Reaction
+
+__all__ = ["MessageCalls", "Place"]
+
+T = TypeVar("T")
+
+Place: TypeAlias = int | str | SessionMessage
+"""A place in a session: a sequence, the id of a message, or a message."""
+
+Order: TypeAlias = Literal["asc", "desc"]
+
+NewMessage: TypeAlias = Message | Mapping[str, Any]
+"""A message to add: a `Message`, or a dict with the arguments of `add_message`."""
+
+ATTEMPTS: Final = 5
+"""How often a listing begins again because messages were changed while it read its pages."""
+
+
+class MessageCalls(SessionFields):
+    """The part of `Session` that reads and writes messages.
+
+    Every call is about the main stream: the conversation itself. It raises `SessionStateError` on
+    an object that was never saved or is deleted, `NotFoundError` where the session, or the message,
+    is not there or is somebody else's, and `CorruptRecordError` for a record that cannot be read.
+    """
+
+    async def messages(
+        self,
+        *,
+        roles: Collection[str] | None = None,
+        limit: int | None = None,
+        after: Place | None = None,
+        before: Place | None = None,
+        order: Order = "asc",
+        request_id: str | None = None,
+    ) -> list[SessionMessage]:
+        """Return the messages of the session, all of them where nothing else is said.
+
+        `order` "asc" is oldest first, "desc" newest first. `after` and `before` are places in the
+        session, not included: a sequence, the id of a message, or a message. `roles` and
+        `request_id` narrow the list. `limit` is the most messages to return, from the beginning of
+        the order: the newest twenty are ``messages(limit=20, order="desc")``.
+        """
+        check_bound(limit, "limit")
+        if order not in ("asc", "desc"):
+            raise InvalidRequestError(f"order must be 'asc' or 'desc', not {order!r}")
+        if isinstance(roles, str):
+            raise InvalidRequestError(f"roles must be a list of texts, as in [{roles!r}]")
+        record = await self._living()
+        first, last = await self._sequence(after), await self._sequence(before)
+
+        async def read() -> list[SessionMessage]:
+            found: list[SessionMessage] = []
+            async with aclosing(self._rows(record.key, first, last, order)) as rows:
+                async for row in rows:
+                    if len(found) == limit:
+                        break
+                    if roles is not None and row.role not in roles:
+                        continue
+                    message = self._message(row, record)
+                    if request_id is None or message.request_id == request_id:
+                        found.append(message)
+            return found
+
+        return await self._whole(read)
+
+    async def add_message(
+        self,
+        role: str,
+        content: str,
+        request_id: str | None = None,
+        attachments: Sequence[str | Path | Mapping[str, Any]] | None = None,
+        files: Sequence[str | Path] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> SessionMessage:
+        """Add a message to the end of the session and return it.
+
+        `role` is "user" or "assistant". `content` may be empty where there are attachments.
+        `request_id` names the run that the message belongs to. `attachments` and the deprecated
+        `files` are those of `resolve_attachments`; nothing is stored if one of them fails. `tools`
+        are parameters for tools in the run that this message begins:
+        ``[{"id": …, "parameters": [{"name": …, "value": …}]}]``. They are kept with it.
+
+        A session without memory stores nothing, and the sequence of the message is then 0. Raises
+        `InvalidRequestError` for a role, content or tools that no message has, and
+        `FileUploadError`.
+        """
+        new = {
+            "role": role,
+            "content": content,
+            "request_id": request_id,
+            "attachments": attachments,
+            "files": files,
+            "tools": tools,
+        }
+        (added,) = await self.add_messages([new])
+        return added
+
+    async def add_messages(
+        self, messages: Sequence[NewMessage], *, request_id: str | None = None
+    ) -> list[SessionMessage]:
+        """Add several messages side by side, all of them or none, and return them.
+
+        Each is a `Message`, of any role, or a dict with the arguments of `add_message`.
+        `request_id` is for those that have none of their own. A `Message` with a `message_id` that
+        the session has already, with the same content, is not stored again.
+        """
+        record = await self._living()
+        made, extras = [], []
+        for new in messages:
+            message, extra = await self._made(new)
+            made.append(message)
+            extras.append(
+                {"request_id": request_id, "agent_id": self.agent_id}
+                | {name: value for name, value in extra.items() if value is not None}
+            )
+        if not made:
+            return []
+        history = self._bound()
+        drafts, receipt = await append_messages(
+            history, record.key, made, extras, incarnation=record.incarnation
+        )
+        if receipt.stored < len(drafts) and None not in receipt.sequences:
+            return [await self.get_message(draft.id) for draft in drafts]
+        return [
+            self._message(_row(draft, sequence), record)
+            for draft, sequence in zip(drafts, receipt.sequences, strict=True)
+        ]
+
+    async def get_message(self, message_id: str) -> SessionMessage:
+        """Return one message by its id. Raises `NotFoundError`."""
+        record = await self._living()
+        row = await self._bound().store.read_message(record.key, message_id)
+        return self._message(row, record)
+
+    async def delete_message(
+        self, message_id: str, *, cascade: Literal["turn"] | None = None
+    ) -> None:
+        """Delete a message, and with `cascade` "turn" the turn that it is a part of.
+
+        A turn goes from a message of the user to the next one, so that no call of a tool is parted
+        from its result. Raises `NotFoundError` where there is no such message.
+        """
+        if cascade not in (None, "turn"):
+            raise InvalidRequestError(f"cascade must be None or 'turn', not {cascade!r}")
+        record = await self._living()
+        store, key = self._bound().store, record.key
+        if cascade is None:
+            selector = MessageSelector(ids=(check_id(message_id, "message_id"),))
+        else:
+            row = await store.read_message(key, message_id)
+            first, last = await self._turn(key, row)
+            selector = MessageSelector(first=first, last=last)
+        if not await store.delete_messages(key, selector):
+            raise message_not_found(key, message_id)
+
+    async def react(self, message_id: str, reaction: str | None) -> SessionMessage:
+        """React to a message of the assistant, or take the reaction back; return the message.
+
+        `reaction` is "LIKE", "DISLIKE" or None. Raises `InvalidRequestError` for another one, and
+        for a message of another role.
+        """
+        if reaction is not None and reaction not in list(Reaction):
+            raise InvalidRequestError(
+                f"reaction must be {', '.join(map(repr, map(str, Reaction)))} or None, not "
+                f"{reaction!r}"
+            )
+        check_id(message_id, "message_id")
+        record = await self._living()
+        patch = MessagePatch(
+            reaction=None if reaction is None else str(reaction),
+            required_role=MessageRole.ASSISTANT.value,
+        )
+        try:
+            row = await self._bound().store.update_message(record.key, message_id, patch)
+        except InvalidRequestError as error:
+            raise InvalidRequestError("Only assistant messages can be liked/disliked") from error
+        return self._message(row, record)
+
+    async def _living(self) -> SessionRecord:
+        """Return what the store has of the session, as it was when this object last saw it.
+
+        Raises `NotFoundError` where the object has not seen it yet, and there is none.
+        """
+        key = self._key()
+        if self._record is None or self._record.key != key:
+            self._record = await self._bound().store.read_session(key)
+        return self._record
+
+    def _message(self, row: StoredMessage, record: SessionRecord) -> SessionMessage:
+        return decode_message(row, record.key, codec=self._bound().codec, agent_id=record.agent_id)
+
+    async def _made(self, new: NewMessage) -> tuple[Message, dict[str, Any]]:
+        """Return a message to add, and what is kept beside it."""
+        if isinstance(new, Message):
+            return new, {}
+        if not isinstance(new, Mapping):
+            raise InvalidRequestError(
+                f"a message to add is a Message or a dict, not {type(new).__name__}"
+            )
+        arguments = {**new}
+        role, content = arguments.pop("role", None), arguments.pop("content", "")
+        request_id, tools = arguments.pop("request_id", None), arguments.pop("tools", None)
+        given = arguments.pop("attachments", None), arguments.pop("files", None)
+        if arguments:
+            raise InvalidRequestError(f"a message to add has no {', '.join(map(str, arguments))}")
+        _check_message(role, content, request_id)
+        extra = {"request_id": request_id, "tools": checked_tools(tools)}
+        attachments = _hosted(*given)
+        if not content and not attachments:
+            raise InvalidRequestError("a message needs content or attachments")
+        return compose_message(str(role), content, attachments), extra
+
+    async def _sequence(self, place: Place | None) -> int | None:
+        """Return the sequence that a place names."""
+        if place is None:
+            return None
+        if isinstance(place, SessionMessage):
+            return place.sequence
+        if isinstance(place, str):
+            return (await self._bound().store.read_message(self._key(), place)).sequence
+        return check_bound(place, "a sequence")
+
+    async def _rows(
+        self, key: SessionKey, first: int | None, last: int | None, order: Order
+    ) -> AsyncGenerator[StoredMessage, None]:
+        """Yield the rows between two sequences in an order; begin where there is no session.
+
+        Raises `_EditedError` where rows were changed or removed between two pages.
+        """
+        oldest_first = order == "asc"
+        window = Window(after=first or 0) if oldest_first else Window(before=last)
+        begun: Slice | None = None
+        while True:
+            page = await self._bound().store.read(key, window)
+            if begun is None:
+                begun = page
+                if page.incarnation is None:
+                    raise session_not_found(key)
+            elif (page.incarnation, page.epoch) != (begun.incarnation, begun.epoch):
+                raise _EditedError
+            for row in page.messages if oldest_first else reversed(page.messages):
+                if oldest_first and last is not None and row.sequence >= last:
+                    return
+                if not oldest_first and first is not None and row.sequence <= first:
+                    return
+                yield row
+            if not page.more:
+                return
+            if oldest_first:
+                window = Window(after=page.messages[-1].sequence)
+            else:
+                window = Window(before=page.messages[0].sequence)
+            await asyncio.sleep(0)  # not every store waits for something when it reads
+
+    async def _rows_up_to(self, key: SessionKey, last: int | None) -> list[StoredMessage]:
+        """Return all rows, up to a sequence where one is named."""
+
+        async def read() -> list[StoredMessage]:
+            before = None if last is None else last + 1
+            async with aclosing(self._rows(key, None, before, "asc")) as rows:
+                return [row async for row in rows]
+
+        return await self._whole(read)
+
+    async def _whole(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Return what is read in one or more pages, all as of one time."""
+        for _ in range(ATTEMPTS):
+            try:
+                return await read()
+            except _EditedError:
+                continue
+        raise ConflictError(
+            f"session {self.id!r} is being edited faster than it can be read; try again"
+        )
+
+    async def _turn(self, key: SessionKey, row: StoredMessage) -> tuple[int, int]:
+        """Return the first and last sequence of the turn that a message is in."""
+        first = last = row.sequence
+        if not row.turn_start:
+            async with aclosing(self._rows(key, None, row.sequence, "desc")) as rows:
+                async for earlier in rows:
+                    first = earlier.sequence
+                    if earlier.turn_start:
+                        break
+        async with aclosing(self._rows(key, row.sequence, None, "asc")) as rows:
+            async for later in rows:
+                if later.turn_start:
+                    break
+                last = later.sequence
+        return first, last
+
+
+class _EditedError(Exception):
+    """Messages were changed or removed between two pages of a listing."""
+
+
+def checked_tools(tools: object) -> list[dict[str, Any]] | None:
+    """Return the parameters of tools as a list; None where there are none.
+
+    Raises `InvalidRequestError` for another shape than
+    ``[{"id": …, "parameters": [{"name": …, "value": …}]}]``.
+    """
+    if tools is None:
+        return None
+    if not isinstance(tools, Sequence) or isinstance(tools, str | bytes):
+        raise InvalidRequestError(f"tools must be a list, not {type(tools).__name__}")
+    for index, tool in enumerate(tools):
+        if not isinstance(tool, Mapping) or not isinstance(tool.get("id"), str):
+            raise InvalidRequestError(f"tools[{index}] must be a dict with an id")
+        parameters = tool.get("parameters", [])
+        if not isinstance(parameters, Sequence) or not all(map(_is_parameter, parameters)):
+            raise InvalidRequestError(
+                f"the parameters of tools[{index}] must be a list of dicts with name and value"
+            )
+    return [dict(tool) for tool in tools] or None
+
+
+def _is_parameter(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("name"), str) and "value" in value
+
+
+def _check_message(role: object, content: object, request_id: object) -> None:
+    if role not in list(MessageRole):
+        raise InvalidRequestError(f"role must be 'user' or 'assistant', not {role!r}")
+    if not isinstance(content, str):
+        raise InvalidRequestError(f"content must be a text, not {type(content).__name__}")
+    if request_id is not None and not isinstance(request_id, str):
+        raise InvalidRequestError(f"request_id must be a text, not {type(request_id).__name__}")
+
+
+def _hosted(attachments: Any, files: Any) -> list[dict[str, Any]]:
+    """Return attachments that are links already, in the form of `resolve_attachments`."""
+    resolved = []
+    for entry in [*(attachments or ()), *(files or ())]:
+        given = dict(entry) if isinstance(entry, Mapping) else {"url": str(entry)}
+        if not str(given.get("url")).lower().startswith(("http://", "https://", "s3://")):
+            raise FileUploadError(f"{entry!r} is no link")
+        given.setdefault("name", given["url"].partition("?")[0].rpartition("/")[2])
+        mime, _ = mimetypes.guess_type(given["name"])
+        resolved.append({"mimeType": mime, "type": AttachmentType.of(mime).value, **given})
+    return resolved
+
+
+def _row(draft: MessageDraft, sequence: int | None) -> StoredMessage:
+    return StoredMessage(
+        sequence or 0,
+        draft.id,
+        draft.role,
+        draft.body,
+        draft.created_at,
+        draft.turn_start,
+        extra=draft.extra,
+    )

@@ -1,0 +1,107 @@
+"""A session copied to another id, with its messages up to a point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from historykit.codec import MessageCodec, content_digest
+from historykit.drafting import external_id
+from historykit.errors import CorruptRecordError, DecodeError, NotFoundError
+from historykit.ids import new_id
+from historykit.planning import session_exists
+from historykit.records import (
+    MAIN_STREAM,
+    MessageDraft,
+    MessageSelector,
+    SessionDraft,
+    SessionKey,
+    SessionRecord,
+    StoredMessage,
+)
+from historykit.session_bodies import decode_body, encode_body, labels_of
+from historykit.statuses import SessionStatus
+
+if TYPE_CHECKING:
+    from historykit.history import History
+
+__all__ = ["fork_session"]
+
+
+async def fork_session(
+    history: History,
+    record: SessionRecord,
+    rows: Sequence[StoredMessage],
+    *,
+    session_id: str | None,
+    name: str | None,
+) -> SessionKey:
+    """Create a session like another one, with messages of it: all in one step. Return its key.
+
+    Raises `ConflictError` where there is one of that id, and `CorruptRecordError`.
+    """
+    key = SessionKey(record.key.namespace, record.key.user_id, session_id or new_id())
+    session = _forked(history, record, name)
+    drafts = [_copied(row, record.key, history.codec) for row in rows]
+    if not drafts:
+        await history.store.create_session(key, session)
+        return key
+    if session_id is not None and await _exists(history, key):
+        raise session_exists(key)
+    receipt = await history.store.append(key, drafts, create=session, expected_version=0)
+    if not receipt.created:  # made since, and still without messages
+        await history.store.delete_messages(key, MessageSelector(ids=receipt.ids))
+        raise session_exists(key)
+    return key
+
+
+def _forked(history: History, record: SessionRecord, name: str | None) -> SessionDraft:
+    """Return the new session: what a service or a run noted of the old one is not its own."""
+    body: dict[str, Any] = decode_body(record, history.codec)
+    for key in ("service_session_id", "run_status"):
+        body.pop(key, None)
+    body["parent_id"] = record.key.session_id
+    if name is not None:
+        body["name"] = name
+    return SessionDraft(
+        agent_id=record.agent_id,
+        status=SessionStatus.ACTIVE.value,
+        memory_enabled=record.memory_enabled,
+        labels=labels_of(body),
+        body=encode_body(body, history.codec),
+    )
+
+
+def _copied(row: StoredMessage, key: SessionKey, codec: MessageCodec) -> MessageDraft:
+    """Return a stored message as a draft for another session.
+
+    One that is recognized by an id that it brought along keeps its id.
+    """
+    try:
+        data = codec.decode(row.body, strict=False)
+    except DecodeError as error:
+        raise CorruptRecordError(
+            f"message {row.sequence} of session {key.session_id!r} cannot be copied: {error}",
+            session_id=key.session_id,
+            sequence=row.sequence,
+        ) from error
+    digest = content_digest(data)
+    external = row.id == external_id(data.get("message_id"), MAIN_STREAM, digest)
+    return MessageDraft(
+        id=row.id if external else new_id(),
+        role=row.role,
+        body=row.body,
+        digest=digest,
+        created_at=row.created_at,
+        turn_start=row.turn_start,
+        external=external,
+        extra=row.extra,
+    )
+
+
+async def _exists(history: History, key: SessionKey) -> bool:
+    try:
+        await history.store.read_session(key)
+    except NotFoundError:
+        return False
+    return True
