@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+import itertools
+
 import pytest
 import pytest_asyncio
 
@@ -48,6 +51,22 @@ async def test_a_long_history_is_read_page_by_page(history):
     await fill(history, count)
     assert texts(await history.load("s")) == [str(n) for n in range(count)]
     assert [window.before for window in history.store.windows] == [None, 511, 11]
+
+
+async def test_others_get_the_event_loop_while_a_page_is_decoded(history):
+    """A page is decoded in portions, between which whoever else is ready has a turn."""
+    await fill(history, PAGE_MESSAGES)
+    turns = itertools.count()
+
+    async def take_turns():
+        while True:
+            next(turns)
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(take_turns())
+    await history.load("s")
+    other.cancel()
+    assert next(turns) > 3
 
 
 async def test_a_limit_is_read_in_as_few_pages(history):

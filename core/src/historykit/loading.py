@@ -22,6 +22,9 @@ ATTEMPTS = 5
 TURN_GUESS = 16
 """How many messages to read for each turn that is wanted."""
 
+PORTION = 100
+"""How many messages are decoded before others are given the event loop."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedHistory:
@@ -119,10 +122,10 @@ async def _load_once(
     turns: int | None,
     skipped: list[DecodeError] | None,
 ) -> tuple[Slice, list[list[Message]]] | None:
-    """Return the newest page and the messages of all, newest first; None if edits came between.
+    """Return what the newest page says beside its messages, and the messages of all pages, newest
+    first; None if edits came between.
 
-    Each page is decoded before the next is read: that takes milliseconds, and others want the event
-    loop too.
+    Each page is decoded before the next is read, which then finds the memory that this one took.
     """
     newest: Slice | None = None
     before: int | None = None
@@ -131,7 +134,7 @@ async def _load_once(
         page = await store.read(
             key, Window(limit=_page_limit(limit, turns), before=before), stream=stream
         )
-        newest = newest or page
+        newest = newest or page._replace(messages=())
         if (page.incarnation, page.epoch) != (newest.incarnation, newest.epoch):
             return None
         rows, opening = _wanted(page, turns)
@@ -142,11 +145,27 @@ async def _load_once(
         last = not page.more or limit == 0 or turns == 0
         if last and opening is not None:
             rows = (opening, *rows)
-        parts.append(decode_messages(rows, key, codec=codec, skipped=skipped))
+        parts.append(await _decoded(rows, key, codec, skipped))
         if last:
             return newest, parts
         before = page.messages[0].sequence
+        del page, rows, opening
         await asyncio.sleep(0)  # not every store waits for something when it reads
+
+
+async def _decoded(
+    rows: Sequence[StoredMessage],
+    key: SessionKey,
+    codec: MessageCodec,
+    skipped: list[DecodeError] | None,
+) -> list[Message]:
+    """Return the messages of one page. That takes milliseconds, and others want the event loop."""
+    messages = decode_messages(rows[:PORTION], key, codec=codec, skipped=skipped)
+    for begin in range(PORTION, len(rows), PORTION):
+        await asyncio.sleep(0)
+        portion = rows[begin : begin + PORTION]
+        messages += decode_messages(portion, key, codec=codec, skipped=skipped)
+    return messages
 
 
 def _page_limit(rest: int | None, missing: int | None) -> int | None:
