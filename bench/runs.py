@@ -46,7 +46,7 @@ def run(
     folder = cache / "runs" / plan.run
     folder.mkdir(parents=True)
     try:
-        with adapters.serve(database, cache) as settings:
+        with adapters.serve(database, cache, places=len(chosen)) as settings:
             work = _Run(chosen, plan, folder=folder, settings=settings, cache=cache)
             measured = work.all(missing)
     finally:

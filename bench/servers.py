@@ -1,6 +1,6 @@
 """Servers of a run's own, started in a process that has their packages and drivers.
 
-python -m bench.servers NAME
+python -m bench.servers NAME PLACES
 
 A server is durable: what it confirmed is on the disk. Its data lie in the folder for temporary
 files, which TMPDIR names, and are gone when the run is.
@@ -21,17 +21,14 @@ from bench.environments import ROOT, python_of
 if TYPE_CHECKING:
     from tests.services.processes import PrivateServer
 
-__all__ = ["PLACES", "running"]
-
-PLACES: Final = 40
-"""So many parts of its own a server has, for as many adapters and their recordings."""
+__all__ = ["running"]
 
 
 @contextmanager
-def running(name: str, cache: Path) -> Iterator[dict[str, str]]:
+def running(name: str, cache: Path, *, places: int) -> Iterator[dict[str, str]]:
     """Run a server for as long as the context lasts, and yield what `main` says of it."""
     process = subprocess.Popen(
-        [str(python_of("historykit", cache)), "-m", "bench.servers", name],
+        [str(python_of("historykit", cache)), "-m", "bench.servers", name, str(places)],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -51,37 +48,37 @@ def running(name: str, cache: Path) -> Iterator[dict[str, str]]:
         process.stdout.close()
 
 
-def _redis() -> PrivateServer:
+def _redis(places: int) -> PrivateServer:
     from tests.services.redis import REDIS, RedisServer
 
     # A log that is rewritten in the midst of a measurement would be one of that.
-    options = ("--databases", str(PLACES), "--auto-aof-rewrite-percentage", "0")
+    options = ("--databases", str(2 * places), "--auto-aof-rewrite-percentage", "0")
     return RedisServer(next(REDIS.programs()), *options)
 
 
-def _postgres() -> PrivateServer:
+def _postgres(places: int) -> PrivateServer:
     from tests.services.postgres import POSTGRES, PostgresServer
 
     return PostgresServer(next(POSTGRES.programs()))
 
 
-def _mongo() -> PrivateServer:
+def _mongo(places: int) -> PrivateServer:
     from tests.services.mongo import MONGO
 
     return MONGO.a_private_server()
 
 
-def _set_up_redis(server: PrivateServer) -> str:
+def _set_up_redis(server: PrivateServer, places: int) -> str:
     from tests.services.redis import REDIS
 
     return f"{REDIS.describe(server.url)}, appendonly yes, appendfsync always"
 
 
-def _set_up_postgres(server: PrivateServer) -> str:
+def _set_up_postgres(server: PrivateServer, places: int) -> str:
     from tests.services.postgres import POSTGRES, connect
 
     with connect(server.url) as connection:
-        for number in range(PLACES):
+        for number in range(places):
             connection.execute(f"CREATE DATABASE bench_{number}".encode())
         names = ("fsync", "synchronous_commit")
         rows = [connection.execute(f"SHOW {name}".encode()).fetchone() for name in names]
@@ -89,7 +86,7 @@ def _set_up_postgres(server: PrivateServer) -> str:
     return ", ".join([POSTGRES.describe(server.url), *settings])
 
 
-def _set_up_mongo(server: PrivateServer) -> str:
+def _set_up_mongo(server: PrivateServer, places: int) -> str:
     from tests.services.mongo import MONGO, connect
 
     with connect(server.url) as client:  # a test's server has to do with a quarter of that
@@ -98,20 +95,28 @@ def _set_up_mongo(server: PrivateServer) -> str:
     return f"{MONGO.describe(server.url)} of one member, writes by majority and journal"
 
 
-SERVERS: Final[dict[str, tuple[Callable[[], PrivateServer], Callable[[PrivateServer], str]]]] = {
+Make = Callable[[int], "PrivateServer"]
+SetUp = Callable[["PrivateServer", int], str]
+
+SERVERS: Final[dict[str, tuple[Make, SetUp]]] = {
     "redis": (_redis, _set_up_redis),
     "postgres": (_postgres, _set_up_postgres),
     "mongo": (_mongo, _set_up_mongo),
 }
+"""How each server is made, and set up so that it can be named, both for so many places."""
 
 
-def main(name: str) -> None:
-    """Run a server until standard input ends, and say on standard output how it is reached."""
+def main(name: str, places: int) -> None:
+    """Run a server until standard input ends, and say on standard output how it is reached.
+
+    It has so many places, one for each adapter, and as many for their recordings.
+    """
     make, set_up = SERVERS[name]
-    with make() as server:
-        print(json.dumps({"server": set_up(server), "url": server.url}), flush=True)
+    with make(places) as server:
+        settings = {"server": set_up(server, places), "url": server.url, "places": str(places)}
+        print(json.dumps(settings), flush=True)
         sys.stdin.read()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

@@ -46,7 +46,7 @@ def find_adapter(database: str, name: str) -> type[Adapter]:
     return next(adapter for adapter in adapters_of(database) if adapter.name == name)
 
 
-def serve(database: str, cache: Path) -> AbstractContextManager[dict[str, str]]:
-    """Return a context in which the database runs, if it is a server."""
+def serve(database: str, cache: Path, *, places: int) -> AbstractContextManager[dict[str, str]]:
+    """Return a context in which the database runs, if it is a server, with room for adapters."""
     server = getattr(import_module(f"{__name__}.{database}"), "SERVER", None)
-    return nullcontext({}) if server is None else running(server, cache)
+    return nullcontext({}) if server is None else running(server, cache, places=places)

@@ -28,7 +28,6 @@ from bench.adapters.frameworks import (
     OpenAISession,
 )
 from bench.plan import LAST, Plan
-from bench.servers import PLACES
 
 __all__ = ["ADAPTERS", "BOUNDS", "LEFT_OUT", "SERVER"]
 
@@ -101,7 +100,7 @@ class Floor(_Database, RecordedFloor):
         return [decode(body) for body in bodies[page.places]]
 
     async def record(self, plan: Plan) -> Script:
-        copy = f"bench_{self.place.number + PLACES // 2}"
+        copy = f"{self.part}_copy"
         core = import_module("historykit")
         async with core.open_history("mongo", url=self.url, database=self.part) as history:
             for session_id, size in plan.seeded(self.largest):

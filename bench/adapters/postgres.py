@@ -30,7 +30,6 @@ from bench.adapters.frameworks import (
     OpenAISession,
 )
 from bench.plan import Plan
-from bench.servers import PLACES
 
 __all__ = ["ADAPTERS", "BOUNDS", "LEFT_OUT", "SERVER"]
 
@@ -50,12 +49,16 @@ class _Database(Adapter):
     @property
     def url(self) -> str:
         """The URL of the adapter's own database."""
-        return self.url_of(self.place.number)
+        return f"postgresql://{self._path}"
 
-    def url_of(self, number: int, driver: str = "") -> str:
-        """Return the URL of a database, as SQLAlchemy has it if a driver is named."""
-        server = self.place.settings["url"].rpartition("/")[0].partition("://")[2]
-        return f"postgresql{driver and f'+{driver}'}://{server}/bench_{number}"
+    def url_for(self, driver: str) -> str:
+        """Return the same as SQLAlchemy has it."""
+        return f"postgresql+{driver}://{self._path}"
+
+    @property
+    def _path(self) -> str:
+        server: str = self.place.settings["url"].rpartition("/")[0].partition("://")[2]
+        return f"{server}/bench_{self.place.number}"
 
 
 class _Connections:
@@ -110,20 +113,19 @@ class Floor(_Database, RecordedFloor):
         return [decode(rows[place][body]) for place in page.places[1]]
 
     async def record(self, plan: Plan) -> Script:
-        copy = self.place.number + PLACES // 2
         core = import_module("historykit")
         async with core.open_history("postgres", url=self.url) as history:
             for session_id, size in plan.seeded(self.largest):
                 await seed(history, session_id, size)
         server = await _connect(self.place.settings["url"])
-        await server.execute(f"DROP DATABASE bench_{copy}")
-        await server.execute(f"CREATE DATABASE bench_{copy} TEMPLATE bench_{self.place.number}")
+        seeded = f"bench_{self.place.number}"
+        await server.execute(f"CREATE DATABASE {seeded}_copy TEMPLATE {seeded}")
         recorder = CallRecorder(_page)
         with _listening(recorder):
-            async with core.open_history("postgres", url=self.url_of(copy)) as history:
+            async with core.open_history("postgres", url=f"{self.url}_copy") as history:
                 recorder.watch(history.store)
                 await record_rounds(recorder, history, plan, largest=self.largest)
-        await server.execute(f"DROP DATABASE bench_{copy}")
+        await server.execute(f"DROP DATABASE {seeded}_copy")
         await server.close()
         return recorder.script
 
@@ -230,7 +232,7 @@ class PsycopgProvider(Provider):
 
     async def open(self) -> None:
         backend = import_module("historykit_postgres")
-        url = self.url_of(self.place.number, "psycopg")
+        url = self.url_for("psycopg")
         self.provider = await backend.PostgresHistoryProvider(url).open()
 
 
@@ -243,7 +245,7 @@ class OpenAI(_Database, OpenAISession):
 
     async def open(self) -> None:
         engines = import_module("sqlalchemy.ext.asyncio")
-        self.engine = engines.create_async_engine(self.url_of(self.place.number, "asyncpg"))
+        self.engine = engines.create_async_engine(self.url_for("asyncpg"))
         self.session_class = import_module("agents.extensions.memory").SQLAlchemySession
 
     async def close(self) -> None:
@@ -292,7 +294,7 @@ class Adk(_Database, AdkSessions):
 
     async def open(self) -> None:
         sessions = import_module("google.adk.sessions")
-        self.service = sessions.DatabaseSessionService(self.url_of(self.place.number, "asyncpg"))
+        self.service = sessions.DatabaseSessionService(self.url_for("asyncpg"))
         await self.service.prepare_tables()
 
 
@@ -305,8 +307,8 @@ class LlamaIndex(_Database, LlamaIndexStore):
     async def open(self) -> None:
         module = import_module("llama_index.storage.chat_store.postgres")
         self.store = module.PostgresChatStore.from_params(
-            connection_string=self.url_of(self.place.number, "psycopg"),
-            async_connection_string=self.url_of(self.place.number, "asyncpg"),
+            connection_string=self.url_for("psycopg"),
+            async_connection_string=self.url_for("asyncpg"),
         )
 
 

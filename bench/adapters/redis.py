@@ -20,7 +20,6 @@ from bench.adapters.frameworks import (
     OpenAISession,
 )
 from bench.plan import Plan
-from bench.servers import PLACES
 
 __all__ = ["ADAPTERS", "BOUNDS", "LEFT_OUT", "SERVER"]
 
@@ -80,7 +79,7 @@ class Floor(_Database, RecordedFloor):
         return [decode(members[place][begin:end]) for place, begin, end in page.places]
 
     async def record(self, plan: Plan) -> Script:
-        copy = self.place.number + PLACES // 2
+        copy = self.place.number + int(self.place.settings["places"])
         core = import_module("historykit")
         async with core.open_history("redis", url=self.url) as history:
             for session_id, size in plan.seeded(self.largest):

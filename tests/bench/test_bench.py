@@ -45,12 +45,14 @@ def test_a_run_counts_what_writers_of_one_session_leave(results: Results) -> Non
         assert (found["kept"], found["whole"], found["errors"]) == (400, 200, {})
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("redis_url")  # to be left out where Redis is
 def test_the_floor_of_redis_does_again_what_the_store_did(tmp_path: Path) -> None:
     """It sends the store's commands with constants, and has its messages back."""
     _check_floors("redis", ["floor: redis-py, same commands"], tmp_path)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("postgres_url")
 def test_the_floors_of_postgres_do_again_what_the_store_did(tmp_path: Path) -> None:
     """One sends the store's statements with constants, the other its own, on bare asyncpg."""
@@ -58,6 +60,7 @@ def test_the_floors_of_postgres_do_again_what_the_store_did(tmp_path: Path) -> N
     _check_floors("postgres", names, tmp_path)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("mongo_url")
 def test_the_floors_of_mongo_do_again_what_the_store_did(tmp_path: Path) -> None:
     """One sends the store's commands with constants, the other a document for each turn."""
