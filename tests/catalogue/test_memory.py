@@ -4,9 +4,24 @@ import pytest
 
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.backends import OnMemory
+from tests.catalogue.scope import Scope
+from tests.catalogue.searching import Searching
+from tests.catalogue.writing import Writing
 
 pytestmark = pytest.mark.asyncio
 
 
 class TestAcceptance(Acceptance, OnMemory):
     """The life of a session."""
+
+
+class TestScope(Scope, OnMemory):
+    """Whose sessions a history sees."""
+
+
+class TestSearching(Searching, OnMemory):
+    """What a search finds."""
+
+
+class TestWriting(Writing, OnMemory):
+    """How sessions are changed."""

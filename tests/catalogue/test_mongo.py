@@ -4,9 +4,24 @@ import pytest
 
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.backends import OnMongo
+from tests.catalogue.scope import Scope
+from tests.catalogue.searching import Searching
+from tests.catalogue.writing import Writing
 
 pytestmark = pytest.mark.asyncio
 
 
 class TestAcceptance(Acceptance, OnMongo):
     """The life of a session."""
+
+
+class TestScope(Scope, OnMongo):
+    """Whose sessions a history sees."""
+
+
+class TestSearching(Searching, OnMongo):
+    """What a search finds."""
+
+
+class TestWriting(Writing, OnMongo):
+    """How sessions are changed."""

@@ -4,9 +4,24 @@ import pytest
 
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.backends import OnPostgres
+from tests.catalogue.scope import Scope
+from tests.catalogue.searching import Searching
+from tests.catalogue.writing import Writing
 
 pytestmark = pytest.mark.asyncio
 
 
 class TestAcceptance(Acceptance, OnPostgres):
     """The life of a session."""
+
+
+class TestScope(Scope, OnPostgres):
+    """Whose sessions a history sees."""
+
+
+class TestSearching(Searching, OnPostgres):
+    """What a search finds."""
+
+
+class TestWriting(Writing, OnPostgres):
+    """How sessions are changed."""

@@ -4,9 +4,24 @@ import pytest
 
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.backends import OnRedis
+from tests.catalogue.scope import Scope
+from tests.catalogue.searching import Searching
+from tests.catalogue.writing import Writing
 
 pytestmark = pytest.mark.asyncio
 
 
 class TestAcceptance(Acceptance, OnRedis):
     """The life of a session."""
+
+
+class TestScope(Scope, OnRedis):
+    """Whose sessions a history sees."""
+
+
+class TestSearching(Searching, OnRedis):
+    """What a search finds."""
+
+
+class TestWriting(Writing, OnRedis):
+    """How sessions are changed."""

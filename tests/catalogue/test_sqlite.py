@@ -4,9 +4,24 @@ import pytest
 
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.backends import OnSQLite
+from tests.catalogue.scope import Scope
+from tests.catalogue.searching import Searching
+from tests.catalogue.writing import Writing
 
 pytestmark = pytest.mark.asyncio
 
 
 class TestAcceptance(Acceptance, OnSQLite):
     """The life of a session."""
+
+
+class TestScope(Scope, OnSQLite):
+    """Whose sessions a history sees."""
+
+
+class TestSearching(Searching, OnSQLite):
+    """What a search finds."""
+
+
+class TestWriting(Writing, OnSQLite):
+    """How sessions are changed."""

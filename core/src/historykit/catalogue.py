@@ -10,10 +10,11 @@ from math import ceil
 from typing import Any, Self
 
 from historykit.callers import warn_caller
+from historykit.errors import CorruptRecordError
 from historykit.ids import check_id
 from historykit.pages import Page
 from historykit.planning import session_not_found
-from historykit.records import SessionRecord
+from historykit.records import PAGE_MESSAGES, SessionRecord
 from historykit.session_bodies import Scalar
 from historykit.session_calls import MessageCalls, Place
 from historykit.session_copies import fork_session
@@ -160,10 +161,12 @@ class Session(SaveCalls, MessageCalls):
         """Yield all sessions that a `search` would find, the newest first, however many there are.
 
         Sessions that are added or deleted meanwhile move none of the others. `conditions` are those
-        of `search`; `query` has no bound here. `page_size` is how many are read at once, 1 to 500.
+        of `search`; `query` has no bound here. `page_size` is how many are read at once, 500 at
+        most.
         """
         history = cls._history()
-        wanted = replace(build_query(history, **conditions), limit=page_size)
+        check_page(0, page_size)
+        wanted = replace(build_query(history, **conditions), limit=min(page_size, PAGE_MESSAGES))
         async with aclosing(walk(history, wanted, query)) as pages:
             async for records in pages:
                 for session in await cls._read_all(records):
@@ -213,12 +216,18 @@ class Session(SaveCalls, MessageCalls):
 
     @classmethod
     async def _read(cls, record: SessionRecord) -> Self:
-        (session,) = await cls._read_all([record])
-        return session
+        history = cls._history()
+        (preview,) = await previews(history, [record])
+        return cls()._adopt(record, preview, history)
 
     @classmethod
     async def _read_all(cls, records: Sequence[SessionRecord]) -> list[Self]:
         history = cls._history()
         shown = await previews(history, records)
-        pairs = zip(records, shown, strict=True)
-        return [cls()._adopt(record, preview, history) for record, preview in pairs]
+        try:
+            pairs = zip(records, shown, strict=True)
+            return [cls()._adopt(record, preview, history) for record, preview in pairs]
+        except CorruptRecordError as error:
+            raise CorruptRecordError(
+                f"Failed to parse session: {error}", session_id=error.session_id
+            ) from error

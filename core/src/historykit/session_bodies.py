@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from historykit.codec import MessageCodec
 from historykit.errors import CorruptRecordError, DecodeError, EncodeError, InvalidRequestError
+from historykit.execution import ExecutionConfig
 from historykit.ids import check_id
 from historykit.records import SessionRecord
 
@@ -43,16 +44,20 @@ def decode_body(record: SessionRecord, codec: MessageCodec) -> dict[str, Any]:
     """
     if not record.body:
         return {}
-    session_id = record.key.session_id
     try:
         with warnings.catch_warnings():
             # Whoever wants the state is told; the others have no use for it.
             warnings.simplefilter("ignore", RuntimeWarning)
-            return codec.decode(record.body, strict=False)
-    except DecodeError as error:
+            body = codec.decode(record.body, strict=False)
+        check_metadata(body.get("metadata", {}))
+        check_tags(body.get("tags", []))
+        ExecutionConfig.from_dict(body.get("execution_config", {}))
+    except (DecodeError, InvalidRequestError, AttributeError, TypeError) as error:
+        session_id = record.key.session_id
         raise CorruptRecordError(
             f"Failed to deserialize Session (id={session_id}): {error}", session_id=session_id
         ) from error
+    return body
 
 
 def encode_body(body: Mapping[str, Any], codec: MessageCodec) -> bytes:

@@ -144,7 +144,7 @@ class MessageCalls(SessionFields):
             message, extra = await self._made(new)
             made.append(message)
             extras.append(
-                {"request_id": request_id, "agent_id": self.agent_id}
+                {"request_id": request_id, "agent_id": self.agent_id or record.agent_id}
                 | {name: value for name, value in extra.items() if value is not None}
             )
         if not made:
@@ -182,7 +182,7 @@ class MessageCalls(SessionFields):
             selector = MessageSelector(ids=(check_id(message_id, "message_id"),))
         else:
             row = await store.read_message(key, message_id)
-            first, last = await self._turn(key, row)
+            first, last = await self._whole(lambda: self._turn(key, row))
             selector = MessageSelector(first=first, last=last)
         if not await store.delete_messages(key, selector):
             raise message_not_found(key, message_id)

@@ -92,6 +92,7 @@ class SessionFields:
         if agent is not None and agent != "":
             self.agent_id = agent_id_of(agent)
         self.execution_config = ExecutionConfig.coerce(self.execution_config)
+        self.metadata, self.tags = check_metadata(self.metadata or {}), check_tags(self.tags or ())
         self._record: SessionRecord | None = None
         self._saved: dict[str, Any] | None = None
         self._is_deleted = False
@@ -117,8 +118,8 @@ class SessionFields:
         config = self._config()
         return {camel_case(name): getattr(self, name) for name in FIELDS} | {
             "executionConfig": None if config is None else config.to_api_dict(),
-            "metadata": dict(self.metadata),
-            "tags": list(self.tags),
+            "metadata": check_metadata(self.metadata),
+            "tags": check_tags(self.tags),
         }
 
     @classmethod
@@ -162,8 +163,12 @@ class SessionFields:
         return self.execution_config
 
     def _check(self) -> None:
-        """Raise `InvalidRequestError` for a field that cannot be saved, and bring them in order."""
-        if self.status not in list(SessionStatus):
+        """Raise `InvalidRequestError` for a field that cannot be saved, and bring them in order.
+
+        A status that was stored by other means may stay.
+        """
+        stored = None if self._saved is None else self._saved["status"]
+        if self.status not in [*SessionStatus, stored]:
             raise InvalidRequestError(
                 f"status must be one of {', '.join(SessionStatus)}; not {self.status!r}"
             )
@@ -182,6 +187,7 @@ class SessionFields:
 
     def _changes(self) -> dict[str, Any]:
         """Return the fields to save: those that differ from what was read, or that are set."""
+        self._config()
         values = {name: getattr(self, name) for name in FIELDS_TO_SAVE}
         if self._saved is not None:
             now, saved = self.to_dict(), self._saved
@@ -197,21 +203,21 @@ class SessionFields:
         }
 
     def _adopt(self, record: SessionRecord, preview: str | None, history: History) -> Self:
-        """Take over what the store has of the session."""
+        """Take over what the store has of the session. Raises `CorruptRecordError`."""
         body = decode_body(record, history.codec)
         self.id, self.user_id = record.key.session_id, record.key.user_id
         self.agent_id, self.status = record.agent_id, record.status
         self.memory_enabled = record.memory_enabled
-        self.name, self.description = body.get("name"), body.get("description")
-        self.metadata, self.tags = dict(body.get("metadata", {})), list(body.get("tags", ()))
-        self.parent_id = body.get("parent_id")
-        self.execution_config = _kept(self._config(), body.get("execution_config"))
-        self.run_status = _run_status(record, body, history.store.now())
         self.message_count = record.message_count
         self.created_at, self.updated_at = iso_time(record.created_at), iso_time(record.updated_at)
         last = record.last_message_at
         self.last_message_at = None if last is None else iso_time(last)
         self.last_message_preview = preview
+        self.run_status = _run_status(record, body, history.store.now())
+        self.name, self.description = body.get("name"), body.get("description")
+        self.parent_id = body.get("parent_id")
+        self.metadata, self.tags = body.get("metadata", {}), body.get("tags", [])
+        self.execution_config = _kept(self._config(), body.get("execution_config"))
         self._record, self._saved = record, self.to_dict()
         return self
 

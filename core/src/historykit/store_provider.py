@@ -42,7 +42,8 @@ class StoreHistoryProvider(BaseHistoryProvider):
     `window_turns` the most turns; None is all. A system message that opens the session is loaded
     beside them, and no tool call is parted from its result: of a group that does not fit, nothing
     is loaded. - `max_messages` is the most messages that are kept in the store, up to one turn
-    more. 0 stores nothing.
+    more. 0 stores nothing. - `memory_enabled` False creates sessions without memory: they are
+    in the catalogue, and no message of theirs is stored.
 
     Without a session id there is nothing to load and saving does nothing. Raises
     `InvalidRequestError`, a `ValueError`, for bounds below 0.
@@ -59,6 +60,7 @@ class StoreHistoryProvider(BaseHistoryProvider):
         window: int | None = None,
         window_turns: int | None = None,
         max_messages: int | None = None,
+        memory_enabled: bool = True,
         load_messages: bool = True,
         store_inputs: bool = True,
         store_context_messages: bool = False,
@@ -84,6 +86,7 @@ class StoreHistoryProvider(BaseHistoryProvider):
         self.window = check_bound(window, "window")
         self.window_turns = check_bound(window_turns, "window_turns")
         self.max_messages = check_bound(max_messages, "max_messages")
+        self.memory_enabled = memory_enabled
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -186,7 +189,7 @@ class StoreHistoryProvider(BaseHistoryProvider):
             "stream": self.stream,
             "incarnation": incarnation,
             "retention": None if self.max_messages is None else Retention(self.max_messages),
-            "create": SessionDraft(agent_id=agent_id) if agent_id else None,
+            "create": SessionDraft(agent_id=agent_id, memory_enabled=self.memory_enabled),
         }
         if self.save_mode == "transcript":
             await self.history.append_transcript(
