@@ -111,7 +111,7 @@ async def store(
     """A store whose tables hold the history of many others."""
     config = PostgresConfig(url=postgres_url, schema=postgres_schema, pool_size=1)
     async with PostgresStore(config) as store:
-        inside(SESSIONS.format(user="u", session="s", count=5000))
+        inside(SESSIONS.format(user="u", session="s", count=10_000))
         inside("""
             INSERT INTO historykit_session_labels
             SELECT id, 'common' FROM historykit_sessions
@@ -237,8 +237,18 @@ QUERIES: dict[str, dict[str, Any]] = {
     "sessions_by_user": {"user_id": "u7"},
     "sessions_by_agent": {"agent_id": "rare"},
     "sessions_by_status": {"status": "rare"},
+    "sessions_by_memory": {"memory_enabled": False},
     "sessions_by_label": {"labels": frozenset({"rare"})},
 }
+
+
+RARE = SessionDraft(
+    agent_id="rare",
+    status="rare",
+    memory_enabled=False,
+    labels=frozenset({"rare"}),
+    created_at=2000,
+)
 
 
 @pytest.mark.parametrize("index", QUERIES)
@@ -247,22 +257,36 @@ QUERIES: dict[str, dict[str, Any]] = {
     [
         {},
         {"created_from": 1000},
-        {"created_before": 4000},
-        {"position": SessionPosition(2500, "s2500", "u0")},
+        {"created_before": 9000},
+        {"position": SessionPosition(5000, "s5000", "u0")},
     ],
 )
 async def test_a_search_walks_an_index(
     store: PostgresStore, costs: Costs, index: str, more: dict[str, Any]
 ) -> None:
-    """A search by one filter, with dates or from a position on, looks at the sessions that match
-    and at few others."""
-    rare = SessionDraft(agent_id="rare", status="rare", labels=frozenset({"rare"}), created_at=2000)
+    """A search by one filter among 10,000 sessions, with dates or from a position on, looks at the
+    sessions that match and at few others."""
     for number in range(30):
-        await store.create_session(SessionKey("app", "rare", f"r{number}"), rare)
+        await store.create_session(SessionKey("app", "rare", f"r{number}"), RARE)
     query = SessionQuery(namespace="app", with_total=False, **QUERIES[index], **more)
     found = await costs.nodes(lambda: store.find_sessions(query))
     assert not [scan for scan in found if "Seq Scan" in scan], found
     assert await costs.blocks(lambda: store.find_sessions(query)) < 400
+
+
+@pytest.mark.parametrize("index", QUERIES)
+async def test_a_search_walks_the_index_meant_for_it(
+    store: PostgresStore, costs: Costs, inside: Inside, index: str
+) -> None:
+    """A page and its total come through the index of the filter, without a scan of all sessions
+    and, where the index has their order, without sorting."""
+    for number in range(30):
+        await store.create_session(SessionKey("app", "rare", f"r{number}"), RARE)
+    inside("VACUUM ANALYZE")
+    query = SessionQuery(namespace="app", **QUERIES[index])
+    found = await costs.nodes(lambda: store.find_sessions(query))
+    assert [scan for scan in found if f"historykit_{index}" in scan], found
+    assert not [scan for scan in found if "Seq Scan" in scan], found
 
 
 async def test_a_search_costs_the_same_among_many_sessions(

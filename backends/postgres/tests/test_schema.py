@@ -60,6 +60,9 @@ asyncio.run(main())
 
 README = Path(__file__).parents[1] / "README.md"
 
+THIS = len(MIGRATIONS)
+"""The version of the schema."""
+
 
 class NewerStore(PostgresStore):
     """A store of the next version, which needs a column more."""
@@ -104,9 +107,11 @@ async def test_an_older_schema_is_not_upgraded_unasked(
     older: None, config: Callable[..., PostgresConfig], inside: Inside
 ) -> None:
     """Opening older tables says which setting upgrades them, and leaves them as they are."""
-    with pytest.raises(StorageError, match=r"schema version 1.*needs 2.*migrate=True"):
+    with pytest.raises(
+        StorageError, match=rf"schema version {THIS}.*needs {THIS + 1}.*migrate=True"
+    ):
         await NewerStore(config()).open()
-    assert version(inside) == 1
+    assert version(inside) == THIS
 
 
 async def test_an_older_schema_is_upgraded_when_asked(
@@ -115,9 +120,28 @@ async def test_an_older_schema_is_upgraded_when_asked(
     """With `migrate` the tables get the new columns and keep the messages."""
     async with NewerStore(config(migrate=True)) as store:
         page = await store.read(key)
-        assert (await store.ping()).settings["schema_version"] == "2"
+        assert (await store.ping()).settings["schema_version"] == str(THIS + 1)
     assert texts(page.messages) == ["m 0", "m 1", "m 2"]
     assert inside("SELECT colour FROM historykit_sessions") == [("blue",)]
+
+
+@pytest.mark.parametrize("earlier", range(1, THIS))
+async def test_tables_of_each_version_get_the_schema_of_this_one(
+    config: Callable[..., PostgresConfig], key: SessionKey, inside: Inside, earlier: int
+) -> None:
+    """Tables that any earlier version made have after the upgrade what new ones have."""
+
+    class Older(PostgresStore):
+        _migrations = MIGRATIONS[:earlier]
+
+    async with Older(config()) as store:
+        await store.append(key, drafts("m", 3))
+    async with PostgresStore(config(migrate=True)) as store:
+        assert len((await store.read(key)).messages) == 3
+    upgraded = described(inside)
+    inside("DROP SCHEMA " + config().schema + " CASCADE")
+    async with PostgresStore(config()):
+        assert described(inside) == upgraded
 
 
 async def test_new_tables_have_the_newest_schema_at_once(
@@ -126,7 +150,7 @@ async def test_new_tables_have_the_newest_schema_at_once(
     """Tables that are not there are made with all steps and without asking."""
     async with NewerStore(config()):
         pass
-    assert version(inside) == 2
+    assert version(inside) == THIS + 1
     assert inside("SELECT colour FROM historykit_sessions") == []
 
 
@@ -151,7 +175,7 @@ async def test_a_migration_that_fails_leaves_the_old_version(
     with pytest.raises(StorageError, match="nothing"):
         await Broken(config(migrate=True)).open()
     async with make() as store:
-        assert (await store.ping()).settings["schema_version"] == "1"
+        assert (await store.ping()).settings["schema_version"] == str(THIS)
     columns = "SELECT 1 FROM information_schema.columns WHERE column_name = 'colour'"
     assert inside(f"{columns} AND table_schema = current_schema()") == []
 
@@ -178,7 +202,7 @@ async def test_a_migration_killed_midway_leaves_the_old_version(
         assert len((await store.read(key)).messages) == 3
     async with NewerStore(config(migrate=True)) as store:
         assert len((await store.read(key)).messages) == 3
-    assert version(inside) == 2
+    assert version(inside) == THIS + 1
 
 
 async def test_of_five_processes_one_migrates(older: None, start: Start, inside: Inside) -> None:
@@ -186,7 +210,7 @@ async def test_of_five_processes_one_migrates(older: None, start: Start, inside:
     processes = [start(UPGRADE, *NEXT) for _ in range(5)]
     go(processes)
     assert [process.communicate() for process in processes] == [("3\n", "")] * 5
-    assert version(inside) == 2
+    assert version(inside) == THIS + 1
 
 
 async def test_first_use_by_eight_workers(
@@ -249,7 +273,7 @@ async def test_without_a_schema_the_search_path_decides(
         async with PostgresStore(config) as store:
             await store.append(key, drafts("m", 1))
             assert (await store.read_tail(key)).count == count
-    assert version(inside) == 1
+    assert version(inside) == THIS
 
 
 async def test_a_role_that_may_not_create(
@@ -288,7 +312,7 @@ async def test_printed_statements_make_what_a_store_makes(
     assert described(inside) == made
     assert len(made) > 40
     async with make() as store:
-        assert (await store.ping()).settings["schema_version"] == str(len(MIGRATIONS))
+        assert (await store.ping()).settings["schema_version"] == str(THIS)
 
 
 async def test_the_documented_statements_are_those_that_ddl_returns() -> None:

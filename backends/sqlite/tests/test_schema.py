@@ -57,6 +57,9 @@ asyncio.run(main())
 
 Inside = Callable[..., list[Any]]
 
+THIS = len(MIGRATIONS)
+"""The version of the schema."""
+
 
 class NewerStore(SQLiteStore):
     """A store of the next version, which needs a column more."""
@@ -75,7 +78,9 @@ async def older(make: Callable[..., SQLiteStore], key: SessionKey, path: Path) -
 async def test_an_older_file_is_not_upgraded_unasked(older: Path, inside: Inside) -> None:
     """Opening an older file says which setting upgrades it, and leaves it as it is."""
     before = older.read_bytes()
-    with pytest.raises(StorageError, match=r"schema version 1.*needs 2.*migrate=True"):
+    with pytest.raises(
+        StorageError, match=rf"schema version {THIS}.*needs {THIS + 1}.*migrate=True"
+    ):
         await NewerStore(SQLiteConfig(path=older)).open()
     assert older.read_bytes() == before
 
@@ -88,14 +93,34 @@ async def test_an_older_file_is_upgraded_when_asked(
         page = await store.read(key)
     assert texts(page.messages) == ["m 0", "m 1", "m 2"]
     assert inside("SELECT colour FROM sessions") == [("blue",)]
-    assert inside("PRAGMA user_version") == [(2,)]
+    assert inside("PRAGMA user_version") == [(THIS + 1,)]
+
+
+@pytest.mark.parametrize("version", range(1, THIS))
+async def test_a_file_of_each_version_gets_the_schema_of_this_one(
+    path: Path, key: SessionKey, inside: Inside, version: int
+) -> None:
+    """A file that any earlier version made has after the upgrade what a new one has."""
+
+    class Older(SQLiteStore):
+        _migrations = MIGRATIONS[:version]
+
+    async with Older(SQLiteConfig(path=path)) as store:
+        await store.append(key, drafts("m", 3))
+    async with SQLiteStore(SQLiteConfig(path=path, migrate=True)) as store:
+        assert len((await store.read(key)).messages) == 3
+    schema = "SELECT name, sql FROM sqlite_master ORDER BY name"
+    upgraded = inside(schema)
+    path.unlink()
+    async with SQLiteStore(SQLiteConfig(path=path)):
+        assert inside(schema) == upgraded
 
 
 async def test_a_new_file_gets_the_newest_schema_at_once(path: Path, inside: Inside) -> None:
     """A file that is not there is set up with all steps and without asking."""
     async with NewerStore(SQLiteConfig(path=path)):
         pass
-    assert inside("PRAGMA user_version") == [(2,)]
+    assert inside("PRAGMA user_version") == [(THIS + 1,)]
     assert inside("SELECT colour FROM sessions") == []
 
 
@@ -103,7 +128,7 @@ async def test_an_empty_file_is_a_new_one(path: Path, make: Callable[..., SQLite
     """A file without content, as tempfile makes one, is set up like one that is not there."""
     path.touch()
     async with make() as store:
-        assert (await store.ping()).settings["user_version"] == str(len(MIGRATIONS))
+        assert (await store.ping()).settings["user_version"] == str(THIS)
 
 
 async def test_a_file_of_a_newer_version_is_refused(older: Path, inside: Inside) -> None:
@@ -140,7 +165,7 @@ async def test_a_migration_that_fails_leaves_the_old_version(older: Path, inside
         await Broken(SQLiteConfig(path=older, migrate=True)).open()
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
     async with SQLiteStore(SQLiteConfig(path=older)) as store:
-        assert (await store.ping()).settings["user_version"] == "1"
+        assert (await store.ping()).settings["user_version"] == str(THIS)
     assert inside("SELECT * FROM pragma_table_info('sessions') WHERE name = 'colour'") == []
 
 
@@ -194,7 +219,7 @@ async def test_of_five_processes_one_migrates(
     processes = [start(UPGRADE, *NEWER[-1]) for _ in range(5)]
     go(processes)
     assert [process.communicate() for process in processes] == [("3\n", "")] * 5
-    assert inside("PRAGMA user_version") == [(2,)]
+    assert inside("PRAGMA user_version") == [(THIS + 1,)]
 
 
 async def test_first_use_by_eight_processes(tmp_path: Path, start: Callable[..., Any]) -> None:

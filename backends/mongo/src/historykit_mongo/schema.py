@@ -31,6 +31,7 @@ INDEXES: Final = (
     IndexModel([("namespace", 1), ("user_id", 1), *NEWEST[:2]], name="user", sparse=True),
     IndexModel([("namespace", 1), ("agent_id", 1), *NEWEST], name="agent", sparse=True),
     IndexModel([("namespace", 1), ("status", 1), *NEWEST], name="status", sparse=True),
+    IndexModel([("namespace", 1), ("memory_enabled", 1), *NEWEST], name="memory", sparse=True),
     IndexModel([("namespace", 1), ("labels", 1), *NEWEST], name="labels", sparse=True),
 )
 

@@ -16,6 +16,7 @@ INDEXES: Final = (
     "sessions_by_user",
     "sessions_by_agent",
     "sessions_by_status",
+    "sessions_by_memory",
     "sessions_by_label",
     "messages_by_turn",
 )

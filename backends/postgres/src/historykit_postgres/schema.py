@@ -109,6 +109,10 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
         "CREATE INDEX {messages_by_turn} "
         "ON {messages} (session, stream, sequence) WHERE turn_start",
     ),
+    (
+        "CREATE INDEX {sessions_by_memory} "
+        "ON {sessions} (namespace, memory_enabled, created_at, session_id, user_id)",
+    ),
 )
 """The way from an empty database to version 1, from version 1 to version 2, and so on."""
 

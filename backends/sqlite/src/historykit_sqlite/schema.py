@@ -100,6 +100,10 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
         "CREATE INDEX sessions_by_label ON session_labels (label, session)",
         "CREATE INDEX turns ON messages (session, stream, sequence) WHERE turn_start",
     ),
+    (
+        "CREATE INDEX sessions_by_memory "
+        "ON sessions (namespace, memory_enabled, created_at, session_id, user_id)",
+    ),
 )
 """The way from an empty file to version 1, from version 1 to version 2, and so on."""
 

@@ -1,9 +1,11 @@
-"""How sessions are found. Runs in the connection's thread, in a transaction."""
+"""How sessions are found. Runs in the connection's thread, in a transaction.
+
+SQLite keeps no statistics unless somebody asks for them, so each search names what to begin with:
+a plus before a column keeps SQLite from the indexes of that column."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from typing import Final
 
 from historykit.records import SessionQuery, SessionSlice
@@ -16,13 +18,20 @@ HAS_LABEL: Final = "EXISTS (SELECT * FROM session_labels WHERE session = row AND
 BEHIND: Final = "(created_at, session_id, user_id) < (?, ?, ?)"
 NEWEST_FIRST: Final = "ORDER BY created_at DESC, session_id DESC, user_id DESC"
 
+MANY: Final = 1000
+"""Labels that more sessions have than this are taken to be equally frequent."""
+
+LABELLED: Final = (
+    f"SELECT count(*) FROM (SELECT 1 FROM session_labels WHERE label = ? LIMIT {MANY})"
+)
+
 Condition = tuple[str, tuple[object, ...]]
 """A condition in SQL, with its parameters."""
 
 
 def find_sessions(db: sqlite3.Connection, query: SessionQuery) -> SessionSlice:
     """Return one page of the sessions that match."""
-    conditions = list(_conditions(query))
+    conditions = _conditions(query, _rarest_last(db, query))
     total = _count(db, conditions) if query.with_total else None
     if query.position is not None:
         conditions.append((BEHIND, query.position))
@@ -35,27 +44,41 @@ def find_sessions(db: sqlite3.Connection, query: SessionQuery) -> SessionSlice:
     return SessionSlice(records=records, total=total, more=len(rows) > query.limit)
 
 
-def _conditions(query: SessionQuery) -> Iterator[Condition]:
-    labels = sorted(query.labels)
-    if labels and query.user_id is None:
-        # Labels tell more than anything else that is left; the plus keeps SQLite from beginning
-        # with an index of sessions, all of which begin with the namespace.
-        yield "+namespace = ?", (query.namespace,)
-        yield AMONG_LABELLED, (labels.pop(),)
-    else:
-        yield "namespace = ?", (query.namespace,)
-    for condition, value in (
-        ("user_id = ?", query.user_id),
-        ("agent_id = ?", query.agent_id),
-        ("status = ?", query.status),
-        ("memory_enabled = ?", query.memory_enabled),
-        ("created_at >= ?", query.created_from),
-        ("created_at < ?", query.created_before),
+def _conditions(query: SessionQuery, labels: list[str]) -> list[Condition]:
+    """Return the conditions of a query, which say what to begin with.
+
+    That is the user, else the rarest label, else the agent, the status, the memory or the time.
+    """
+    conditions: list[Condition] = []
+    is_begun = query.user_id is None and bool(labels)
+    if is_begun:
+        conditions.append((AMONG_LABELLED, (labels.pop(),)))
+    # The index of the time begins with the namespace, too.
+    conditions.append(("+namespace = ?" if is_begun else "namespace = ?", (query.namespace,)))
+    for name, value in (
+        ("user_id", query.user_id),
+        ("agent_id", query.agent_id),
+        ("status", query.status),
+        ("memory_enabled", query.memory_enabled),
     ):
         if value is not None:
-            yield condition, (value,)
-    for label in labels:
-        yield HAS_LABEL, (label,)
+            conditions.append((f"+{name} = ?" if is_begun else f"{name} = ?", (value,)))
+            is_begun = True
+    if query.created_from is not None:
+        conditions.append(("created_at >= ?", (query.created_from,)))
+    if query.created_before is not None:
+        conditions.append(("created_at < ?", (query.created_before,)))
+    conditions += [(HAS_LABEL, (label,)) for label in labels]
+    return conditions
+
+
+def _rarest_last(db: sqlite3.Connection, query: SessionQuery) -> list[str]:
+    """Return the labels of a query, the one that the fewest sessions have at the end."""
+    ordered = sorted(query.labels)
+    if len(ordered) < 2 or query.user_id is not None:
+        return ordered
+    counts = {label: db.execute(LABELLED, (label,)).fetchone()[0] for label in ordered}
+    return sorted(ordered, key=lambda label: -int(counts[label]))
 
 
 def _count(db: sqlite3.Connection, conditions: list[Condition]) -> int:
