@@ -8,75 +8,80 @@
         await agent.run("Hello", session=AgentSession(session_id="s1"))
 
 Everything that an application needs is a name of this package; who writes a backend finds the rest
-in `historykit.store`, `historykit.records` and `historykit.plugins`.
+in `historykit.store`, `historykit.records` and `historykit.plugins`. A name's module is imported
+when the name is first used.
 """
 
-from historykit.agent import Agent, SupportsAgentRun
-from historykit.capabilities import Capability, Guarantee
-from historykit.catalogue import DeleteResult, Session
-from historykit.clients import ChatClient, ChatOptions
-from historykit.codec import Codec, MessageCodec
-from historykit.config import HistoryConfig, load_config
-from historykit.contents import Content
-from historykit.errors import (
-    APIError,
-    BackendConflictError,
-    BackendError,
-    BackendLoadError,
-    BackendNotFoundError,
-    CapabilityNotSupportedError,
-    CodecError,
-    ConfigError,
-    ConflictError,
-    CorruptRecordError,
-    DecodeError,
-    EncodeError,
-    FileUploadError,
-    ForbiddenError,
-    HistoryKitError,
-    IncompatibleBackendError,
-    InvalidRequestError,
-    NotFoundError,
-    ResourceError,
-    RunInProgressError,
-    SessionDeletedError,
-    SessionStateError,
-    StorageError,
-    StorageUnavailableError,
-    StoreClosedError,
-    TooLargeError,
-    TranscriptDivergedError,
-    ValidationError,
-    VersionConflictError,
-    WrongLoopError,
-)
-from historykit.execution import Budget, ExecutionConfig
-from historykit.history import History, open_history
-from historykit.loading import LoadedHistory
-from historykit.messages import Message
-from historykit.pages import Page
-from historykit.plugins import BackendSpec, list_backends, load_backend, register
-from historykit.providers import (
-    BaseContextProvider,
-    BaseHistoryProvider,
-    ContextProvider,
-    HistoryProvider,
-    InMemoryHistoryProvider,
-)
-from historykit.responses import AgentResponse, AgentResponseUpdate
-from historykit.serialization import OpaqueValue, register_state_type
-from historykit.session_messages import SessionMessage, SessionMessageAttachment
-from historykit.sessions import AgentSession, SessionContext
-from historykit.statuses import (
-    AttachmentType,
-    MessageRole,
-    Reaction,
-    RunStatus,
-    SessionStatus,
-)
-from historykit.store import HistoryStore
-from historykit.store_provider import OwningHistoryProvider, StoreHistoryProvider
-from historykit.streaming import AgentStream
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from historykit.agent import Agent, SupportsAgentRun
+    from historykit.capabilities import Capability, Guarantee
+    from historykit.catalogue import DeleteResult, Session
+    from historykit.clients import ChatClient, ChatOptions
+    from historykit.codec import Codec, MessageCodec
+    from historykit.config import HistoryConfig, load_config
+    from historykit.contents import Content
+    from historykit.errors import (
+        APIError,
+        BackendConflictError,
+        BackendError,
+        BackendLoadError,
+        BackendNotFoundError,
+        CapabilityNotSupportedError,
+        CodecError,
+        ConfigError,
+        ConflictError,
+        CorruptRecordError,
+        DecodeError,
+        EncodeError,
+        FileUploadError,
+        ForbiddenError,
+        HistoryKitError,
+        IncompatibleBackendError,
+        InvalidRequestError,
+        NotFoundError,
+        ResourceError,
+        RunInProgressError,
+        SessionDeletedError,
+        SessionStateError,
+        StorageError,
+        StorageUnavailableError,
+        StoreClosedError,
+        TooLargeError,
+        TranscriptDivergedError,
+        ValidationError,
+        VersionConflictError,
+        WrongLoopError,
+    )
+    from historykit.execution import Budget, ExecutionConfig
+    from historykit.history import History, open_history
+    from historykit.loading import LoadedHistory
+    from historykit.messages import Message
+    from historykit.pages import Page
+    from historykit.plugins import BackendSpec, list_backends, load_backend, register
+    from historykit.providers import (
+        BaseContextProvider,
+        BaseHistoryProvider,
+        ContextProvider,
+        HistoryProvider,
+        InMemoryHistoryProvider,
+    )
+    from historykit.responses import AgentResponse, AgentResponseUpdate
+    from historykit.serialization import OpaqueValue, register_state_type
+    from historykit.session_messages import SessionMessage, SessionMessageAttachment
+    from historykit.sessions import AgentSession, SessionContext
+    from historykit.statuses import (
+        AttachmentType,
+        MessageRole,
+        Reaction,
+        RunStatus,
+        SessionStatus,
+    )
+    from historykit.store import HistoryStore
+    from historykit.store_provider import OwningHistoryProvider, StoreHistoryProvider
+    from historykit.streaming import AgentStream
 
 __all__ = [
     "APIError",
@@ -156,3 +161,84 @@ __all__ = [
     "register",
     "register_state_type",
 ]
+
+_NAMES = {
+    "agent": ("Agent", "SupportsAgentRun"),
+    "capabilities": ("Capability", "Guarantee"),
+    "catalogue": ("DeleteResult", "Session"),
+    "clients": ("ChatClient", "ChatOptions"),
+    "codec": ("Codec", "MessageCodec"),
+    "config": ("HistoryConfig", "load_config"),
+    "contents": ("Content",),
+    "errors": (
+        "APIError",
+        "BackendConflictError",
+        "BackendError",
+        "BackendLoadError",
+        "BackendNotFoundError",
+        "CapabilityNotSupportedError",
+        "CodecError",
+        "ConfigError",
+        "ConflictError",
+        "CorruptRecordError",
+        "DecodeError",
+        "EncodeError",
+        "FileUploadError",
+        "ForbiddenError",
+        "HistoryKitError",
+        "IncompatibleBackendError",
+        "InvalidRequestError",
+        "NotFoundError",
+        "ResourceError",
+        "RunInProgressError",
+        "SessionDeletedError",
+        "SessionStateError",
+        "StorageError",
+        "StorageUnavailableError",
+        "StoreClosedError",
+        "TooLargeError",
+        "TranscriptDivergedError",
+        "ValidationError",
+        "VersionConflictError",
+        "WrongLoopError",
+    ),
+    "execution": ("Budget", "ExecutionConfig"),
+    "history": ("History", "open_history"),
+    "loading": ("LoadedHistory",),
+    "messages": ("Message",),
+    "pages": ("Page",),
+    "plugins": ("BackendSpec", "list_backends", "load_backend", "register"),
+    "providers": (
+        "BaseContextProvider",
+        "BaseHistoryProvider",
+        "ContextProvider",
+        "HistoryProvider",
+        "InMemoryHistoryProvider",
+    ),
+    "responses": ("AgentResponse", "AgentResponseUpdate"),
+    "serialization": ("OpaqueValue", "register_state_type"),
+    "session_messages": ("SessionMessage", "SessionMessageAttachment"),
+    "sessions": ("AgentSession", "SessionContext"),
+    "statuses": ("AttachmentType", "MessageRole", "Reaction", "RunStatus", "SessionStatus"),
+    "store": ("HistoryStore",),
+    "store_provider": ("OwningHistoryProvider", "StoreHistoryProvider"),
+    "streaming": ("AgentStream",),
+}
+"""The names of this package by the module that they are from: what the imports above say, which
+only type checkers and editors follow."""
+
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+if not TYPE_CHECKING:  # which would allow any name
+
+    def __getattr__(name: str) -> object:
+        module = _MODULES.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{module}"), name)
+        globals()[name] = value  # found there from now on
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

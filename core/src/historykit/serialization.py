@@ -11,6 +11,7 @@ import reprlib
 import sys
 import warnings
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from historykit.errors import DecodeError, EncodeError
@@ -19,6 +20,9 @@ __all__ = ["OpaqueValue", "deserialize_state", "register_state_type", "serialize
 
 MAX_DEPTH = 200
 """How many containers may stand inside one another in what is stored."""
+
+_OWN = {"message": "historykit.messages"}
+"""The modules that register state types of historykit itself, by type id."""
 
 _classes: dict[str, type[Any]] = {}
 _type_ids: dict[type[Any], str] = {}
@@ -55,7 +59,7 @@ def register_state_type(cls: type[Any]) -> None:
             "from_dict, or to be a pydantic model"
         )
     type_id = _type_id(cls)
-    owner = _classes.setdefault(type_id, cls)
+    owner = state_type(type_id) or _classes.setdefault(type_id, cls)
     if owner is not cls:
         if not _redefines(cls, owner):
             raise ValueError(
@@ -102,7 +106,11 @@ def is_pydantic_model(cls: type[Any]) -> bool:
 
 def state_type(type_id: Any) -> type[Any] | None:
     """Return the class that is registered under `type_id`."""
-    return _classes.get(type_id) if isinstance(type_id, str) else None
+    if not isinstance(type_id, str):
+        return None
+    if type_id not in _classes and type_id in _OWN:
+        import_module(_OWN[type_id])
+    return _classes.get(type_id)
 
 
 def state_type_id(cls: type[Any]) -> str | None:
