@@ -79,7 +79,10 @@ PAGES = (
         "stores",
         "Stores and backends",
         "For authors of a backend: the store, its records, the rules and the plugin.",
-        ("store", "records", "planning", "plugins", "backends", "ids", "redaction", "settings"),
+        (
+            *("store", "records", "planning", "plugins", "backends"),
+            *("ids", "redaction", "settings", "tasks"),
+        ),
     ),
     Page("testing", "The conformance suite", "What proves or refutes a backend.", ("testing",)),
 )

@@ -23,6 +23,7 @@ from pymongo.uri_parser import parse_uri
 
 from historykit.errors import ConfigError, ConflictError
 from historykit.records import SessionKey
+from historykit.tasks import ShieldedTasks
 from historykit_mongo.config import MongoConfig
 from historykit_mongo.documents import Document, at, number_rows
 
@@ -103,7 +104,8 @@ class Connection:
         self.trims: dict[tuple[bytes, str], Any] = {}
         self.opened: set[tuple[bytes, str]] = set()
         self._locks: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
-        self._tasks: dict[object, asyncio.Future[Any]] = {}
+        self._guarded = ShieldedTasks()
+        self._tasks: dict[object, asyncio.Task[None]] = {}
 
     async def aggregate(self, pipeline: list[Document]) -> list[Document]:
         """Return all documents that a pipeline gives."""
@@ -236,10 +238,7 @@ class Connection:
 
     async def guarded(self, work: Awaitable[T]) -> T:
         """Return what some work gives; it goes on to its end if the caller is cancelled."""
-        task: asyncio.Future[T] = asyncio.ensure_future(work)
-        self._tasks[task] = task
-        task.add_done_callback(lambda task: self._end(task, task))
-        return await asyncio.shield(task)
+        return await self._guarded.run(work)
 
     def begin(self, name: object, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do some work behind the calls, unless work of that name is under way.
@@ -249,7 +248,7 @@ class Connection:
         """
         if name not in self._tasks:
             task = self._tasks[name] = asyncio.create_task(work())
-            task.add_done_callback(lambda task: self._end(name, task))
+            task.add_done_callback(lambda _: self._tasks.pop(name, None))
             task.add_done_callback(_report)
 
     async def finish(self, name: object) -> None:
@@ -259,16 +258,12 @@ class Connection:
 
     async def aclose(self) -> None:
         """Wait for all work behind the calls. The client stays open."""
+        await self._guarded.wait()
         while self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 
-    def _end(self, name: object, task: asyncio.Future[Any]) -> None:
-        self._tasks.pop(name, None)
-        if not task.cancelled():
-            task.exception()  # nobody may be left to retrieve it
 
-
-def _report(task: asyncio.Future[Any]) -> None:
+def _report(task: asyncio.Task[None]) -> None:
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, ConnectionFailure):
         message = "messages could not be moved within MongoDB"

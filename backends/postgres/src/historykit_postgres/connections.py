@@ -14,6 +14,7 @@ from sqlalchemy.pool import NullPool
 
 from historykit.errors import StoreClosedError
 from historykit.records import SessionKey
+from historykit.tasks import ShieldedTasks
 from historykit_postgres.config import DRIVERS, URL, PostgresConfig
 from historykit_postgres.drivers import connect, driver_of
 from historykit_postgres.errors import is_lost
@@ -72,6 +73,7 @@ class EngineConnections(Connections):
         # Without preparing, asyncpg still sends a statement in two steps, between which PgBouncer
         # changes the connection to the server unless it is in a transaction.
         self._in_steps = not self._prepared and engine.dialect.driver == "asyncpg"
+        self._returns = ShieldedTasks()
         self._discards: set[asyncio.Task[None]] = set()
         self._turns: WeakValueDictionary[SessionKey, asyncio.Lock] = WeakValueDictionary()
 
@@ -93,6 +95,7 @@ class EngineConnections(Connections):
 
     async def close(self) -> None:
         """Close what is ours."""
+        await self._returns.wait()
         if self._discards:
             await asyncio.wait(self._discards)
 
@@ -153,7 +156,7 @@ class EngineConnections(Connections):
 
     async def _release(self, lease: Lease) -> None:
         """Take a connection back."""
-        await asyncio.shield(asyncio.create_task(lease.give_back()))
+        await self._returns.run(lease.give_back())
 
     def _discard(self, lease: Lease) -> None:
         """Close a connection whose state is not known, without waiting for that."""

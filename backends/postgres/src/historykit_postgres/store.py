@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,6 +32,7 @@ from historykit.records import (
 )
 from historykit.redaction import redact_url
 from historykit.store import Clock, HistoryStore, system_clock
+from historykit.tasks import ShieldedTasks
 from historykit_postgres import appending, editing, reading, search, sessions
 from historykit_postgres.config import PostgresConfig
 from historykit_postgres.connections import connections_of
@@ -86,12 +86,11 @@ class PostgresStore(HistoryStore):
         return guarantees(server.settings)
 
     async def _close(self) -> None:
-        closing = asyncio.create_task(self._connections.close())
+        closing = ShieldedTasks()
         try:
-            await asyncio.shield(closing)
-        except asyncio.CancelledError:
-            await asyncio.wait([closing])  # half a farewell is none
-            raise
+            await closing.run(self._connections.close())
+        finally:
+            await closing.wait()  # half a farewell is none
 
     def _abandon(self) -> None:
         self._connections.abandon(forked=self._process != os.getpid())

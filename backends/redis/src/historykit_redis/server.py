@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final, TypeVar
 
@@ -14,6 +13,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from historykit.capabilities import Guarantee
 from historykit.records import ServerInfo, SessionKey
+from historykit.tasks import ShieldedTasks
 from historykit_redis.clients import make_client
 from historykit_redis.config import RedisConfig
 from historykit_redis.errors import damaged
@@ -49,7 +49,7 @@ class Server:
         if is_own and not self._is_cluster:
             self._exchange = PoolExchange(self._client.connection_pool)
         self._turns = Turns(config.max_connections if is_own else sys.maxsize)
-        self._works: set[asyncio.Task[Any]] = set()
+        self._works = ShieldedTasks()
 
     async def connect(self) -> None:
         """Find out what the server is, and let it know the scripts."""
@@ -69,8 +69,7 @@ class Server:
 
     async def aclose(self) -> None:
         """Wait for what is under way, and close what was made: not a client of the caller's own."""
-        if self._works:
-            await asyncio.wait(self._works)
+        await self._works.wait()
         await self._turns.end()
         await self._closing.aclose()
 
@@ -79,17 +78,9 @@ class Server:
         if self._process != os.getpid():
             _inherited.append(self._client)
 
-    async def finish(self, work: Coroutine[Any, Any, T]) -> T:
+    async def finish(self, work: Awaitable[T]) -> T:
         """Do what takes several trips to its end, whatever becomes of the caller."""
-        task = asyncio.create_task(work)
-        self._works.add(task)
-        task.add_done_callback(self._finished)
-        return await asyncio.shield(task)
-
-    def _finished(self, task: asyncio.Task[Any]) -> None:
-        self._works.discard(task)
-        if not task.cancelled():
-            task.exception()  # nobody may be left to retrieve it
+        return await self._works.run(work)
 
     async def send(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands in one go and return their answers: texts as bytes, errors as objects.

@@ -1,0 +1,40 @@
+"""Work that goes on to its end when whoever waits for it is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+__all__ = ["ShieldedTasks"]
+
+T = TypeVar("T")
+
+
+class ShieldedTasks:
+    """The work of one owner that no cancellation of a caller stops half-way.
+
+    `asyncio.shield` tells the event loop, since Python 3.14, of each error that is raised once the
+    caller is gone. Here such an error is dropped: whoever cancels a call does not ask how it ends.
+    """
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Future[Any]] = set()
+
+    async def run(self, work: Awaitable[T]) -> T:
+        """Return what `work` returns, or raise what it raises; it goes on if this is cancelled."""
+        task: asyncio.Future[T] = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        await asyncio.wait([task])
+        return task.result()
+
+    async def wait(self) -> None:
+        """Return when all that was begun has ended, in whatever way."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    def _ended(self, task: asyncio.Future[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # else asyncio says, if nobody asks for it, that nobody did
