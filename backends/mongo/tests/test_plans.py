@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from historykit_mongo import MongoStore
 from historykit_mongo.documents import Document, fresh_head
 
 pytestmark = pytest.mark.asyncio
+
+PAGE = Path(__file__).parents[3] / "docs" / "schema.md"
 
 SESSIONS = 10_000
 
@@ -131,6 +134,13 @@ async def test_a_search_walks_the_index_meant_for_it(plans: Plans) -> None:
         assert not ELSEWHERE & {*page[0], *total[0]}
         assert max(page[1:]) <= 32
         assert total[2] == 0
+
+
+async def test_the_documented_plan_is_the_one_that_is_made(plans: Plans) -> None:
+    """The page on the schema shows the stages that a search by agent really has."""
+    page, total = await plans.of(agent_id="rare")
+    documented = f"{' < '.join(page[0])}\n\n{total[0][0]}\n"
+    assert documented in PAGE.read_text("utf-8")
 
 
 async def test_a_page_of_many_matches_looks_at_one_page(plans: Plans) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,8 @@ from historykit_postgres.drivers import Driver, Row
 pytestmark = pytest.mark.asyncio
 
 Inside = Callable[..., list[Any]]
+
+PAGE = Path(__file__).parents[3] / "docs" / "schema.md"
 
 EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "
 
@@ -287,6 +291,20 @@ async def test_a_search_walks_the_index_meant_for_it(
     found = await costs.nodes(lambda: store.find_sessions(query))
     assert [scan for scan in found if f"historykit_{index}" in scan], found
     assert not [scan for scan in found if "Seq Scan" in scan], found
+
+
+async def test_the_documented_plan_is_the_one_that_is_made(
+    store: PostgresStore, costs: Costs, inside: Inside
+) -> None:
+    """The page on the schema shows the scans that a search by agent really makes, in order."""
+    for number in range(30):
+        await store.create_session(SessionKey("app", "rare", f"r{number}"), RARE)
+    inside("VACUUM ANALYZE")
+    query = SessionQuery(namespace="app", agent_id="rare")
+    made = await costs.nodes(lambda: store.find_sessions(query))
+    scan = re.compile(r"-> +(Index (?:Only )?Scan)(?: Backward)? using (\w+)")
+    documented = [" ".join(found) for found in scan.findall(PAGE.read_text("utf-8"))]
+    assert documented == made
 
 
 async def test_a_search_costs_the_same_among_many_sessions(
