@@ -7,7 +7,7 @@ readable."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType, NoneType
 from typing import Any, Protocol
@@ -25,7 +25,9 @@ RESERVED_TAGS: Mapping[int, str] = MappingProxyType(
 """The first bytes that have a meaning. Those below 0x80 are historykit's, the rest anybody's."""
 
 _EXACT = b"\x01"
-_JSON_FORMS = (0x01, 0x7B)
+_JSON_OBJECT = 0x7B
+_JSON_FORMS = (0x01, _JSON_OBJECT)
+_read_object: Callable[[bytes], dict[str, Any]] = orjson.loads
 _MAX_LAYERS = 16
 _EXACT_SCALARS = frozenset({int, bool, NoneType})
 
@@ -101,9 +103,8 @@ class MessageCodec:
         codec that this one does not have.
         """
         try:
-            if body[:1] == b"{":
-                data: dict[str, Any] = orjson.loads(body)
-                return data
+            if body[0] == _JSON_OBJECT:
+                return _read_object(body)
             return self._decode_layers(body, strict)
         except (DecodeError, Warning):  # a warning is raised only where the user asked for that
             raise

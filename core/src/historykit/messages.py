@@ -24,6 +24,8 @@ _ENVELOPE: Final = (
     "additional_properties",
 )
 
+_new = object.__new__
+
 
 class Message:
     """One message: who speaks (`role`), and what is said (`contents`).
@@ -155,8 +157,9 @@ class Message:
         try:
             usual = data["type"] == "message" and type(data["additional_properties"]) is dict
             for item in data["contents"]:
-                usual = usual and type(item) is dict and type(item["type"]) is str
-                content = object.__new__(Content)
+                if type(item) is not dict or type(item["type"]) is not str:
+                    usual = False
+                content = _new(Content)
                 content._data = item
                 contents.append(content)
         except (KeyError, TypeError):
@@ -164,7 +167,7 @@ class Message:
         if not usual or "role" not in data or "text" in data:
             return cls.from_dict(data)
         data["contents"] = None  # one list less for the garbage collector to look at
-        message = object.__new__(cls)
+        message = _new(cls)
         message._data = data
         message.contents = contents
         return message
