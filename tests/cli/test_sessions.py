@@ -12,7 +12,7 @@ from historykit.contents import Content
 from historykit.drafting import draft_messages
 from historykit.history import History, open_history
 from historykit.messages import Message
-from historykit.records import MessageDraft, SessionDraft, SessionKey
+from historykit.records import MessageDraft, SessionDraft, SessionKey, SessionPatch
 from historykit_sqlite import SQLiteStore
 from tests.cli.conftest import Run
 
@@ -199,7 +199,7 @@ def test_whose_session_it_is(run: Run, owner: str, options: tuple[str, ...], rem
 def test_an_owner_is_not_looked_for_without_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a store of very many sessions, only the newest are looked at."""
     catalogue()
-    monkeypatch.setattr("historykit.cli.sessions.SEARCHED", 2)
+    monkeypatch.setattr("historykit.cli.showing.SEARCHED", 2)
     assert "leave out --user" in run("show", "s3", *STORE, "--user", "bob").stderr
     assert "leave out --user" not in run("show", "s2", *STORE, "--user", "bob").stderr
 
@@ -277,13 +277,108 @@ def test_sessions_as_a_table(run: Run) -> None:
     catalogue()
     result = run("sessions", *STORE, "--limit", "2")
     assert result.stdout.splitlines() == [
-        "session  user  agent  status  messages  created (UTC)        last message",
+        "session  user  agent  status  messages  created (UTC)        last message  about",
         "s4       ada   even   active  0         2026-01-05 00:00:00",
         "s3             odd    active  0         2026-01-04 00:00:00",
     ]
     assert result.stderr == "The newest 2; --limit shows more.\n"
     fill("Hi", session_id="x" * 200)
     assert "x" * 200 in run("sessions", *STORE).stdout
+
+
+def described() -> None:
+    """Store two sessions that have more than a record, the older one first."""
+
+    async def create(history: History) -> None:
+        first = history.Session(
+            id="s1", metadata={"plan": "pro", "seats": 3}, tags=["vip"], name="On\ncarrots"
+        )
+        await (await first.save()).add_message("user", "Hi")
+        second = await history.Session(id="s2", execution_config={"criteria": "c"}).save()
+        answer = await second.add_message("assistant", "When  the birch\nis green", "req_1")
+        await second.react(answer.id, "LIKE")
+
+    asyncio.run(_with_history(create))
+
+
+def test_what_a_session_is_about(run: Run) -> None:
+    """The last column has the name, else how the newest message begins, on one line."""
+    described()
+    lines = run("sessions", *STORE).stdout.splitlines()
+    assert lines[1].endswith("  When the birch is green")
+    assert lines[2].endswith("  On carrots")
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--tag", "vip"), ["s1"]),
+        (("--tag", "vip", "--tag", "x"), []),
+        (("--metadata", "plan=pro", "--metadata", "seats=3"), ["s1"]),
+        (("--metadata", 'seats="3"'), []),
+        (("--query", "BIRCH"), ["s2"]),
+        (("--query", "carrots", "--limit", "1"), ["s1"]),
+    ],
+)
+def test_sessions_by_what_they_have(run: Run, options: tuple[str, ...], found: list[str]) -> None:
+    """Tags, metadata and texts narrow the list; a value is JSON, or else a text."""
+    described()
+    assert listed(run, *options) == found
+
+
+def test_metadata_without_a_value(run: Run) -> None:
+    """It is an error of the arguments."""
+    result = run("sessions", *STORE, "--metadata", "plan")
+    assert result.exit_code == 2
+    assert "'plan' is not KEY=VALUE" in result.stderr
+
+
+def test_all_that_a_session_has_as_json(run: Run) -> None:
+    """`--json` has the further fields of a session, and what is kept beside a message."""
+    described()
+    first = json.loads(run("sessions", *STORE, "--json", "--tag", "vip").stdout)[0]
+    assert (first["name"], first["tags"]) == ("On\ncarrots", ["vip"])
+    assert first["metadata"] == {"plan": "pro", "seats": 3}
+    shown = json.loads(run("show", "s2", *STORE, "--json").stdout)
+    assert shown["execution_config"] == {"criteria": "c"}
+    assert shown["last_message_preview"] == "When the birch is green"
+    (stored,) = shown["stored"]
+    assert (stored["request_id"], stored["reaction"]) == ("req_1", "LIKE")
+
+
+def test_a_reaction_is_shown(run: Run) -> None:
+    """It stands behind the time of the message."""
+    described()
+    assert run("show", "s2", *STORE).stdout.splitlines()[0].endswith("  LIKE")
+
+
+def test_a_session_that_cannot_be_read_is_listed(run: Run) -> None:
+    """What the store knows of it is shown, it is named on stderr, and the exit code is 1."""
+    fill("Hi")
+
+    async def damage(history: History) -> None:
+        await history.store.patch_session(history.key("s1"), SessionPatch(body=b"?"))
+
+    asyncio.run(_with_history(damage))
+    for result in (run("sessions", *STORE), run("show", "s1", *STORE)):
+        assert result.exit_code == 1
+        assert "Failed to deserialize Session (id=s1)" in result.stderr
+        assert "Hi" in result.stdout or "s1" in result.stdout
+
+
+def test_what_is_beside_a_message_may_be_damaged(run: Run) -> None:
+    """The message is shown, and named on stderr."""
+
+    async def damage(history: History) -> None:
+        (draft,) = draft_messages(
+            [Message("user", "Hi")], codec=history.codec, stream="main", now=TIME
+        )
+        await history.store.append(history.key("s1"), [replace(draft, extra=b"?")])
+
+    asyncio.run(_with_history(damage))
+    result = run("show", "s1", *STORE)
+    assert (result.exit_code, timeless(result.stdout)) == (1, ["user", "  Hi"])
+    assert "Failed to parse session message 1" in result.stderr
 
 
 def test_a_table_fits_a_terminal(run: Run) -> None:

@@ -10,7 +10,8 @@ from historykit.cli.backends import backends, check
 from historykit.cli.conformance import conformance
 from historykit.cli.demo import demo
 from historykit.cli.running import CommandGroup
-from historykit.cli.sessions import sessions, show
+from historykit.cli.sessions import sessions
+from historykit.cli.showing import show
 from historykit.cli.transfers import export, import_
 
 __all__ = ["historykit"]

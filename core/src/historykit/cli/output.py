@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["iso_moment", "moment", "print_json", "print_table", "printable"]
+__all__ = ["iso_moment", "moment", "print_json", "print_table", "printable", "tree"]
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -72,3 +72,11 @@ def print_json(value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False)
     safe = UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
     click.echo(safe.encode())
+
+
+def tree(value: Any) -> Any:
+    """Return a value as JSON has it, with a tag where JSON has no type for it, as in an export."""
+    from historykit.exact import write_exact
+
+    found, _ = write_exact(value)
+    return found
