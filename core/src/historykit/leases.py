@@ -1,0 +1,176 @@
+"""A run's hold on a session, so that two runs do not mix their messages."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Literal, Self
+
+from historykit.errors import (
+    HistoryKitError,
+    InvalidRequestError,
+    NotFoundError,
+    RunInProgressError,
+    SessionDeletedError,
+)
+from historykit.records import RunLease, SessionKey
+from historykit.store import HistoryStore
+
+__all__ = ["LEASE", "RunHold", "WhenBusy", "check_when_busy", "to_the_end"]
+
+WhenBusy = Literal["reject", "wait"]
+"""What a run does while another one holds its session."""
+
+LEASE: Final = 30.0
+"""Seconds after which a session is free whose run does not renew its hold any more."""
+
+RENEWALS: Final = 3
+"""How often a hold is renewed in the time of one lease."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between two attempts to hold a session that is busy."""
+
+
+def check_when_busy(value: object) -> WhenBusy:
+    """Return `value` if it says what to do with a busy session, else raise
+    `InvalidRequestError`."""
+    if value == "reject" or value == "wait":
+        return value
+    raise InvalidRequestError(f"when_busy must be 'reject' or 'wait', not {value!r}")
+
+
+_ending: set[asyncio.Task[Any]] = set()
+"""What goes on although its caller was cancelled; a loop itself does not keep its tasks alive."""
+
+
+async def to_the_end(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine, to its end also where the caller is cancelled meanwhile."""
+    task = asyncio.create_task(coroutine)
+    _ending.add(task)
+    task.add_done_callback(_ending.discard)
+    await asyncio.shield(task)
+
+
+class RunHold:
+    """The hold of one run on one session: claimed and renewed, and at the end let go.
+
+    It is renewed in a task of its own. `watching` ends what the run does where the hold is lost:
+    another run took over, because this one was frozen for longer than its lease, or the session was
+    deleted.
+    """
+
+    def __init__(
+        self, store: HistoryStore, key: SessionKey, run_id: str, *, lease: float = LEASE
+    ) -> None:
+        self._store = store
+        self._key = key
+        self._run_id = run_id
+        self._seconds = lease
+        self._lease: RunLease | None = None
+        self._lost: HistoryKitError | None = None
+        self._watched: asyncio.Task[object] | None = None
+        self._interrupted = False
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def claim(self, when_busy: WhenBusy) -> Self:
+        """Hold the session, at once or as soon as the run before has let it go.
+
+        Those who wait are not served in any order. Raises what `HistoryStore.claim_run` raises.
+        """
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                self._lease = await self._claim_once()
+                break
+            except RunInProgressError:
+                if when_busy == "reject":
+                    raise
+            await asyncio.sleep(pause * random.uniform(0.5, 1))
+            pause = min(2 * pause, LONGEST_PAUSE)
+        self._renewing = asyncio.create_task(self._keep_renewing())
+        return self
+
+    async def _claim_once(self) -> RunLease:
+        claim = asyncio.create_task(
+            self._store.claim_run(self._key, self._run_id, ttl=self._seconds)
+        )
+        try:
+            return await asyncio.shield(claim)
+        except asyncio.CancelledError:
+            await to_the_end(self._let_go_after(claim))
+            raise
+
+    async def _let_go_after(self, claim: asyncio.Task[RunLease]) -> None:
+        """Undo a claim that is on its way to the store."""
+        with suppress(HistoryKitError):
+            await claim
+            await self._store.release_run(self._key, self._run_id)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another run may hold the session meanwhile."""
+        return self._lost is not None
+
+    async def release(self) -> None:
+        """Let the session go; without a hold on it, do nothing."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+        if self._lease is not None and self._lost is None:
+            await self._store.release_run(self._key, self._run_id)
+
+    async def confirm(self) -> None:
+        """Make sure that the session is still held.
+
+        Raises `RunInProgressError` or `SessionDeletedError` where it is not. It takes a round trip
+        only where the lease should have been renewed and was not, as after the event loop was
+        blocked.
+        """
+        if self._lost is None and self._lease and self._store.now() >= self._lease.expires_at:
+            await self._renew()
+        self._check()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """End the block, in this task, where the hold is lost, with the error that says so."""
+        self._check()
+        task = asyncio.current_task()
+        assert task is not None
+        cancelling = task.cancelling()
+        self._watched = task
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self._interrupted and task.uncancel() <= cancelling:
+                self._check()
+            raise
+        finally:
+            self._watched = None
+
+    def _check(self) -> None:
+        if self._lost is not None:
+            raise self._lost
+
+    async def _keep_renewing(self) -> None:
+        while self._lost is None:
+            await asyncio.sleep(self._seconds / RENEWALS)
+            await self._renew()
+        if self._watched is not None:
+            self._interrupted = self._watched.cancel()
+
+    async def _renew(self) -> None:
+        assert self._lease is not None
+        try:
+            self._lease = await self._store.renew_run(self._key, self._run_id, ttl=self._seconds)
+        except NotFoundError as error:
+            self._lost = SessionDeletedError(
+                f"session {self._key.session_id!r} was deleted during run {self._run_id!r}"
+            )
+            self._lost.__cause__ = error
+        except HistoryKitError as error:
+            # A store that fails may answer again before the lease ends; until then nobody else can
+            # hold the session.
+            if isinstance(error, RunInProgressError) or self._store.now() >= self._lease.expires_at:
+                self._lost = error
