@@ -4,6 +4,7 @@ import pytest
 
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.backends import OnMongo
+from tests.catalogue.running import Runs
 from tests.catalogue.scope import Scope
 from tests.catalogue.searching import Searching
 from tests.catalogue.writing import Writing
@@ -25,3 +26,7 @@ class TestSearching(Searching, OnMongo):
 
 class TestWriting(Writing, OnMongo):
     """How sessions are changed."""
+
+
+class TestRuns(Runs, OnMongo):
+    """Agents run in a session."""

@@ -4,6 +4,7 @@ import pytest
 
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.backends import OnPostgres
+from tests.catalogue.running import Runs
 from tests.catalogue.scope import Scope
 from tests.catalogue.searching import Searching
 from tests.catalogue.writing import Writing
@@ -25,3 +26,7 @@ class TestSearching(Searching, OnPostgres):
 
 class TestWriting(Writing, OnPostgres):
     """How sessions are changed."""
+
+
+class TestRuns(Runs, OnPostgres):
+    """Agents run in a session."""

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from historykit import InvalidRequestError, RunInProgressError, SessionDeletedError, StorageError
-from historykit.leases import RunHold, check_when_busy, to_the_end
+from historykit.leases import RunHold, check_when_busy
 from historykit.memory import MemoryStore
 from historykit.records import SessionDraft, SessionKey
 from historykit.store import system_clock
@@ -177,22 +177,6 @@ async def test_a_cancellation_from_outside_goes_before_the_loss(store):
     with pytest.raises(asyncio.CancelledError):
         await task
     await hold.release()
-
-
-async def test_what_has_to_be_done_is_done_though_the_caller_is_cancelled():
-    """A second cancellation does not stop it either."""
-    done = asyncio.Event()
-
-    async def slowly():
-        await asyncio.sleep(0.02)
-        done.set()
-
-    task = asyncio.create_task(to_the_end(slowly()))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await asyncio.wait_for(done.wait(), 1)
 
 
 @pytest.mark.parametrize("value", ["reject", "wait"])

@@ -63,10 +63,10 @@ PAGES = (
         ("messages", "contents", "chat_completions", "serialization", "codec"),
     ),
     Page(
-        "sessions",
-        "Sessions",
-        "A conversation as a resource, and how agents are run in it.",
-        ("execution",),
+        "runs",
+        "Runs",
+        "How agents are run in sessions.",
+        ("history_runs", "session_runs", "agent_calls", "execution"),
     ),
     Page("errors", "Errors", "What is raised.", ("errors",)),
     Page(
@@ -95,6 +95,7 @@ INTERNAL = frozenset(
         "dict_forms",
         "drafting",
         "exact",
+        "leases",
         "lifecycle",
         "memory_sessions",
         "moments",
@@ -107,6 +108,7 @@ INTERNAL = frozenset(
         "suggestions",
         "tools",
         "transcripts",
+        "turns",
         "windows",
     }
 )

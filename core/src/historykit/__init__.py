@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from historykit.agent import Agent, SupportsAgentRun
+    from historykit.agent_calls import RunRequest
     from historykit.capabilities import Capability, Guarantee
     from historykit.catalogue import DeleteResult, Session
     from historykit.clients import ChatClient, ChatOptions
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from historykit.responses import AgentResponse, AgentResponseUpdate
     from historykit.serialization import OpaqueValue, register_state_type
     from historykit.session_messages import SessionMessage, SessionMessageAttachment
+    from historykit.session_runs import RunResult
     from historykit.sessions import AgentSession, SessionContext
     from historykit.statuses import (
         AttachmentType,
@@ -136,6 +138,8 @@ __all__ = [
     "Reaction",
     "ResourceError",
     "RunInProgressError",
+    "RunRequest",
+    "RunResult",
     "RunStatus",
     "Session",
     "SessionContext",
@@ -164,6 +168,7 @@ __all__ = [
 
 _NAMES = {
     "agent": ("Agent", "SupportsAgentRun"),
+    "agent_calls": ("RunRequest",),
     "capabilities": ("Capability", "Guarantee"),
     "catalogue": ("DeleteResult", "Session"),
     "clients": ("ChatClient", "ChatOptions"),
@@ -218,6 +223,7 @@ _NAMES = {
     "responses": ("AgentResponse", "AgentResponseUpdate"),
     "serialization": ("OpaqueValue", "register_state_type"),
     "session_messages": ("SessionMessage", "SessionMessageAttachment"),
+    "session_runs": ("RunResult",),
     "sessions": ("AgentSession", "SessionContext"),
     "statuses": ("AttachmentType", "MessageRole", "Reaction", "RunStatus", "SessionStatus"),
     "store": ("HistoryStore",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload
 
 from historykit.clients import ChatClient
 from historykit.contents import Content
@@ -14,6 +14,10 @@ from historykit.responses import AgentResponse
 from historykit.runs import AgentRun, check_providers
 from historykit.sessions import AgentSession
 from historykit.streaming import AgentStream
+
+if TYPE_CHECKING:
+    from historykit.catalogue import Session
+    from historykit.session_runs import AgentTurn
 
 __all__ = ["Agent", "SupportsAgentRun"]
 
@@ -86,7 +90,7 @@ class Agent:
         messages: AgentInput = None,
         *,
         stream: Literal[False] = False,
-        session: AgentSession | None = None,
+        session: AgentSession | Session | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Coroutine[Any, Any, AgentResponse]: ...
     @overload
@@ -95,7 +99,7 @@ class Agent:
         messages: AgentInput = None,
         *,
         stream: Literal[True],
-        session: AgentSession | None = None,
+        session: AgentSession | Session | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> AgentStream: ...
     def run(
@@ -103,7 +107,7 @@ class Agent:
         messages: AgentInput = None,
         *,
         stream: bool = False,
-        session: AgentSession | None = None,
+        session: AgentSession | Session | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Coroutine[Any, Any, AgentResponse] | AgentStream:
         """Return the answer to the messages when awaited, or a stream of it with `stream`.
@@ -112,16 +116,20 @@ class Agent:
         after it. Without a session they get a new one for this run alone. If a provider, the model
         or the task's cancellation ends the run before the answer is whole, nothing is saved.
 
+        With a `Session` the run is like one of `History.run`: it holds the session, stores the
+        messages first, which stay whatever becomes of it, and then the answer. A provider that
+        loads this history is added where the agent has none. The limits of the session's execution
+        config hold, and the client finds the config among its options, as ``execution_config``.
+
         An error of a provider after the answer is raised when all of them had their turn; the
         answer is its attribute `agent_response`.
         """
-        run = AgentRun(
-            self,
-            _as_messages(messages),
-            session=_checked_session(session),
-            options=options or {},
-            stream=stream,
-        )
+        given: dict[str, Any] = {"options": options or {}, "stream": stream}
+        run: AgentRun | AgentTurn
+        if session is None or isinstance(session, AgentSession):
+            run = AgentRun(self, _as_messages(messages), session=session, **given)
+        else:
+            run = _turn_in(session)(self, _as_messages(messages), session=session, **given)
         answer = AgentStream(run)
         return answer if stream else answer.get_final_response()
 
@@ -136,13 +144,17 @@ def _as_messages(given: AgentInput) -> list[Message]:
     return [item if isinstance(item, Message) else Message("user", [item]) for item in items]
 
 
-def _checked_session(session: object) -> AgentSession | None:
-    if session is None or isinstance(session, AgentSession):
-        return session
-    raise TypeError(
-        f"a session is an AgentSession, not {type(session).__name__}; for an id there is"
-        " AgentSession(session_id=...)"
-    )
+def _turn_in(session: object) -> type[AgentTurn]:
+    """Return what runs an agent in a `Session`; raise `TypeError` for what is none."""
+    from historykit.catalogue import Session  # much that nothing else here needs
+    from historykit.session_runs import AgentTurn
+
+    if not isinstance(session, Session):
+        raise TypeError(
+            f"a session is an AgentSession or a Session, not {type(session).__name__}; for an id "
+            "there is AgentSession(session_id=...), or History.run"
+        )
+    return AgentTurn
 
 
 def _checked_providers(given: Any) -> list[BaseContextProvider]:

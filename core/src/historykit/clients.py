@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from historykit.contents import Content
 from historykit.messages import Message, as_contents
 from historykit.responses import AgentResponse, AgentResponseUpdate
 
 __all__ = ["ChatClient", "ChatOptions"]
+
+Options = TypeVar("Options")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +56,22 @@ class ChatClient(Protocol):
 
 
 async def ask(
-    client: ChatClient, messages: Sequence[Message], options: ChatOptions, *, stream: bool
+    client: Callable[[list[Message], Options], Any],
+    messages: Sequence[Message],
+    options: Options,
+    *,
+    stream: bool,
 ) -> AsyncGenerator[AgentResponseUpdate | AgentResponse]:
-    """Yield the pieces of a client's answer as they come, and at the end the whole answer."""
+    """Yield the pieces of a client's answer as they come, and at the end the whole answer.
+
+    `options` is what the client gets beside the messages.
+    """
     call = getattr(client, "stream", client) if stream else client
     reply = call(list(messages), options)
     if inspect.isawaitable(reply):
         reply = await reply
     if not isinstance(reply, AsyncIterable):
-        response = _as_response(reply)
+        response = as_response(reply)
         for message in response.messages:
             yield AgentResponseUpdate.from_message(message)
         yield response
@@ -86,11 +95,26 @@ async def _closing(pieces: AsyncIterable[Any]) -> AsyncGenerator[None]:
             await pieces.aclose()
 
 
-def _as_response(reply: Any) -> AgentResponse:
+def as_response(reply: Any) -> AgentResponse:
+    """Return the answer that a client or an agent gave, whatever of the possible forms it has.
+
+    A response of another framework has `messages` with a `to_dict` each.
+    """
     if isinstance(reply, AgentResponse):
         return reply
+    foreign = getattr(reply, "messages", None)
+    if isinstance(foreign, Sequence):
+        usage = getattr(reply, "usage_details", None)
+        return AgentResponse(
+            messages=[_from_elsewhere(message) for message in foreign],
+            usage_details=usage if isinstance(usage, Mapping) else None,
+        )
     replies = reply if isinstance(reply, list | tuple) else [reply]
     return AgentResponse(messages=[_as_message(item) for item in replies])
+
+
+def _from_elsewhere(message: Any) -> Message:
+    return message if isinstance(message, Message) else Message.from_dict(message.to_dict())
 
 
 def _as_message(reply: Any) -> Message:
@@ -99,8 +123,8 @@ def _as_message(reply: Any) -> Message:
     if isinstance(reply, str | Content):
         return Message("assistant", reply)
     raise TypeError(
-        f"a chat client answered with {type(reply).__name__}; it may answer with a text, a Content,"
-        f" a Message, a list of them, an AgentResponse or an async iterator{_hint(reply)}"
+        f"a chat client or agent answered with {type(reply).__name__}; it may answer with a text, a"
+        f" Content, a Message, a list of them, an AgentResponse or an async iterator{_hint(reply)}"
     )
 
 

@@ -15,6 +15,7 @@ from historykit.errors import (
     TranscriptDivergedError,
     VersionConflictError,
 )
+from historykit.history_runs import RunCalls
 from historykit.ids import check_id
 from historykit.loading import LoadedHistory, load_history
 from historykit.messages import Message
@@ -82,7 +83,7 @@ def open_history(
     )
 
 
-class History:
+class History(RunCalls):
     """The sessions of one namespace in one store, of one user or of nobody in particular.
 
     As an asynchronous context manager it opens and closes its store. Histories made by `as_user`
@@ -295,11 +296,13 @@ class History:
         stream: str = MAIN_STREAM,
         limit: int | None = None,
         turns: int | None = None,
+        before: int | None = None,
         strict: bool = True,
     ) -> LoadedHistory:
         """Return what `load` returns, with the session's version and incarnation.
 
-        Without `strict`, records that cannot be read are left out and reported in `skipped`.
+        With `before`, the history as it is below that sequence, as if it ended there. Without
+        `strict`, records that cannot be read are left out and reported in `skipped`.
         """
         return await load_history(
             self.store,
@@ -308,6 +311,7 @@ class History:
             stream=stream,
             limit=limit,
             turns=turns,
+            before=before,
             strict=strict,
         )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from historykit.errors import (
     HistoryKitError,
@@ -17,8 +17,9 @@ from historykit.errors import (
 )
 from historykit.records import RunLease, SessionKey
 from historykit.store import HistoryStore
+from historykit.tasks import ShieldedTasks
 
-__all__ = ["LEASE", "RunHold", "WhenBusy", "check_when_busy", "to_the_end"]
+__all__ = ["ENDINGS", "LEASE", "RunHold", "WhenBusy", "check_when_busy"]
 
 WhenBusy = Literal["reject", "wait"]
 """What a run does while another one holds its session."""
@@ -41,16 +42,8 @@ def check_when_busy(value: object) -> WhenBusy:
     raise InvalidRequestError(f"when_busy must be 'reject' or 'wait', not {value!r}")
 
 
-_ending: set[asyncio.Task[Any]] = set()
-"""What goes on although its caller was cancelled; a loop itself does not keep its tasks alive."""
-
-
-async def to_the_end(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine, to its end also where the caller is cancelled meanwhile."""
-    task = asyncio.create_task(coroutine)
-    _ending.add(task)
-    task.add_done_callback(_ending.discard)
-    await asyncio.shield(task)
+ENDINGS: Final = ShieldedTasks()
+"""What has to be done at the end of a run, also of one that is cancelled meanwhile."""
 
 
 class RunHold:
@@ -97,10 +90,11 @@ class RunHold:
             self._store.claim_run(self._key, self._run_id, ttl=self._seconds)
         )
         try:
-            return await asyncio.shield(claim)
+            await asyncio.wait([claim])
         except asyncio.CancelledError:
-            await to_the_end(self._let_go_after(claim))
+            await ENDINGS.run(self._let_go_after(claim))
             raise
+        return claim.result()
 
     async def _let_go_after(self, claim: asyncio.Task[RunLease]) -> None:
         """Undo a claim that is on its way to the store."""

@@ -48,13 +48,15 @@ async def load_history(
     stream: str,
     limit: int | None = None,
     turns: int | None = None,
+    before: int | None = None,
     strict: bool = True,
 ) -> LoadedHistory:
     """Return the newest `limit` messages of a stream, or its newest `turns` turns, or all of it.
 
-    A system message that opens the stream is returned beside them. Pages are read from the newest
-    to the oldest, one round trip each; what is appended meanwhile is not seen. Where messages were
-    changed or removed meanwhile, the load begins again.
+    With `before`, the stream ends below that sequence. A system message that opens the stream is
+    returned beside them. Pages are read from the newest to the oldest, one round trip each; what is
+    appended meanwhile is not seen. Where messages were changed or removed meanwhile, the load
+    begins again.
 
     Raises `DecodeError` for a record that cannot be read, unless `strict` is False: then it is left
     out and reported.
@@ -63,7 +65,7 @@ async def load_history(
     check_bound(turns, "turns")
     for _ in range(ATTEMPTS):
         skipped: list[DecodeError] | None = None if strict else []
-        loaded = await _load_once(store, key, codec, stream, limit, turns, skipped)
+        loaded = await _load_once(store, key, codec, stream, limit, turns, before, skipped)
         if loaded is not None:
             break
     else:
@@ -120,6 +122,7 @@ async def _load_once(
     stream: str,
     limit: int | None,
     turns: int | None,
+    before: int | None,
     skipped: list[DecodeError] | None,
 ) -> tuple[Slice, list[list[Message]]] | None:
     """Return what the newest page says beside its messages, and the messages of all pages, newest
@@ -128,7 +131,6 @@ async def _load_once(
     Each page is decoded before the next is read, which then finds the memory that this one took.
     """
     newest: Slice | None = None
-    before: int | None = None
     parts: list[list[Message]] = []
     while True:
         page = await store.read(

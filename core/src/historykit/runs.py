@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from copy import copy
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,10 +22,11 @@ from historykit.messages import Message
 from historykit.providers import BaseContextProvider, BaseHistoryProvider, InMemoryHistoryProvider
 from historykit.responses import AgentResponse, AgentResponseUpdate, added_usage
 from historykit.sessions import AgentSession, SessionContext
-from historykit.tools import calls_to_run, refuse_calls, run_calls
+from historykit.tools import calls_to_run, fixed_arguments, refuse_calls, run_calls
 
 if TYPE_CHECKING:
     from historykit.agent import Agent
+    from historykit.turns import Turn
 
 UNNAMED_AGENT: Final = "UnnamedAgent"
 MAX_ITERATIONS: Final = 40
@@ -37,6 +47,7 @@ class AgentRun:
         session: AgentSession | None,
         options: Mapping[str, Any],
         stream: bool,
+        turn: Turn | None = None,
     ) -> None:
         self.response: AgentResponse | None = None
         self._agent = agent
@@ -47,6 +58,7 @@ class AgentRun:
         given = {name: value for name, value in options.items() if value is not None}
         self._options = MappingProxyType({**agent.default_options, **given})
         self._stream = stream
+        self._turn = turn
         self._replies: list[AgentResponse] = []
         self._messages: list[Message] = []
 
@@ -65,6 +77,8 @@ class AgentRun:
         self._conversation_id = service_session_id or self._options.get("conversation_id")
         self._rounds = _checked_rounds(self._options.get("max_iterations", MAX_ITERATIONS))
         providers = self._agent.context_providers
+        if self._turn is not None:
+            providers = self._turn.providers(providers)
         if self._is_kept and not providers and not self._service_stores():
             providers.append(InMemoryHistoryProvider())
         check_providers(providers)
@@ -76,6 +90,7 @@ class AgentRun:
             input_messages=self._input,
             options=self._run_options,
         )
+        self._context._turn = self._turn
 
     def _service_stores(self) -> bool:
         stores = self._options.get("store")
@@ -114,11 +129,18 @@ class AgentRun:
             calls = calls_to_run(reply.messages, tools)
             if not calls:
                 return
-            results = await run_calls(calls, tools) if rounds else refuse_calls(calls, _TOO_MANY)
+            results = (
+                await run_calls(calls, tools, self._fixed(tools))
+                if rounds
+                else refuse_calls(calls, _TOO_MANY)
+            )
             self._messages.append(results)
             yield AgentResponseUpdate.from_message(results)
             sent = [*outgoing, *reply.messages] if not self._conversation_id else []
             outgoing = [*sent, results]
+
+    def _fixed(self, tools: Iterable[Any]) -> dict[str, dict[str, Any]]:
+        return fixed_arguments(tools, self._turn.tools if self._turn is not None else ())
 
     async def _ask(
         self, messages: Sequence[Message], tools: tuple[Any, ...]
@@ -158,25 +180,36 @@ class AgentRun:
 
     async def _after_run(self) -> None:
         failure: Exception | None = None
-        for provider in reversed(self._providers):
+        for name, step in self._last_steps():
             try:
-                await provider.after_run(**self._hook_arguments(provider))
+                await step()
             except Exception as error:
                 if failure is not None:
-                    name = type(error).__name__
-                    failure.add_note(f"after_run of {provider.source_id!r} failed too: {name}")
+                    failure.add_note(f"{name} failed too: {type(error).__name__}")
                     continue
                 failure = error
-                self._attach_response(error)
+                attach_response(error, self.response)
             except BaseException as error:
-                self._attach_response(error)
+                attach_response(error, self.response)
                 raise
         if failure is not None:
             raise failure
 
-    def _attach_response(self, error: BaseException) -> None:
-        vars(error)["agent_response"] = self.response
-        error.add_note("the answer was there before this failure: see agent_response of this error")
+    def _last_steps(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
+        """Yield what has to be done with the answer, each whether or not the others fail."""
+        if self._turn is not None:
+            yield "saving the answer", partial(self._turn.save, self._messages)
+        for provider in reversed(self._providers):
+            step = partial(provider.after_run, **self._hook_arguments(provider))
+            yield f"after_run of {provider.source_id!r}", step
+        if self._turn is not None:
+            yield "saving the state", self._turn.keep_state
+
+
+def attach_response(error: BaseException, response: AgentResponse | None) -> None:
+    """Give an error the answer that it came too late to prevent."""
+    vars(error)["agent_response"] = response
+    error.add_note("the answer was there before this failure: see agent_response of this error")
 
 
 _TOO_MANY: Final = "not run, because this run reached its max_iterations"

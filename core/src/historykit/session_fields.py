@@ -296,7 +296,8 @@ def _kept(
 
 def _run_status(record: SessionRecord, body: Mapping[str, Any], now: int) -> str:
     """Return what a session's run does; one whose lease has ended is over."""
-    if record.run_id is not None and (record.run_expires_at or 0) > now:
-        return RunStatus.RUNNING.value
+    if record.run_id is not None:
+        lasts = (record.run_expires_at or 0) > now
+        return (RunStatus.RUNNING if lasts else RunStatus.IDLE).value
     status: str = body.get("run_status", RunStatus.IDLE.value)
     return status

@@ -23,6 +23,7 @@ from historykit.records import (
     MAIN_STREAM,
     AppendReceipt,
     MessageDraft,
+    Retention,
     SessionDraft,
     SessionKey,
     SessionPatch,
@@ -123,6 +124,7 @@ async def append_messages(
     extras: Sequence[Mapping[str, Any]],
     *,
     incarnation: str,
+    retention: Retention | None = None,
 ) -> tuple[tuple[MessageDraft, ...], AppendReceipt]:
     """Add messages to a session, each with what is kept beside it: all of them or none.
 
@@ -139,7 +141,9 @@ async def append_messages(
         for draft, extra in zip(drafts, extras, strict=True)
     )
     try:
-        receipt = await history.store.append(key, drafts, incarnation=incarnation)
+        receipt = await history.store.append(
+            key, drafts, incarnation=incarnation, retention=retention
+        )
     except SessionDeletedError as error:
         raise session_not_found(key) from error
     return drafts, receipt

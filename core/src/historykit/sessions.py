@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, MutableMapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from historykit.messages import Message
 from historykit.records import SessionKey
 from historykit.responses import AgentResponse
 from historykit.serialization import deserialize_state, serialize_state
+
+if TYPE_CHECKING:
+    from historykit.turns import Turn
 
 __all__ = ["AgentSession", "SessionContext"]
 
@@ -116,6 +119,7 @@ class SessionContext:
         self.metadata = metadata or {}
         self._response: AgentResponse | None = None
         self._carried: dict[object, Any] = {}
+        self._turn: Turn | None = None
 
     @property
     def response(self) -> AgentResponse | None:

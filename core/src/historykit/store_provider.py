@@ -21,6 +21,7 @@ from historykit.windows import whole_groups
 
 if TYPE_CHECKING:
     from historykit.agent import SupportsAgentRun
+    from historykit.turns import Turn
 
 __all__ = ["OwningHistoryProvider", "SaveMode", "StoreHistoryProvider"]
 
@@ -97,8 +98,9 @@ class StoreHistoryProvider(BaseHistoryProvider):
     ) -> list[Message]:
         """Return the stored messages of a session, oldest first, as far as the window goes.
 
-        `limit` and `turns` among the keywords go before `window` and `window_turns`. The messages
-        are fresh objects. Raises `DecodeError` for a record that cannot be read.
+        `limit` and `turns` among the keywords go before `window` and `window_turns`, and `before`
+        is a sequence below which the history ends. The messages are fresh objects. Raises
+        `DecodeError` for a record that cannot be read.
         """
         if not session_id:
             return []
@@ -106,6 +108,7 @@ class StoreHistoryProvider(BaseHistoryProvider):
             session_id,
             limit=check_bound(kwargs.get("limit", self.window), "limit"),
             turns=check_bound(kwargs.get("turns", self.window_turns), "turns"),
+            before=check_bound(kwargs.get("before"), "before"),
         )
         return loaded.messages
 
@@ -135,8 +138,12 @@ class StoreHistoryProvider(BaseHistoryProvider):
         """Load the history of `context.session_id`, and note which life of the session it is of."""
         messages: list[Message] = []
         if context.session_id:
+            turn = self._turn(context)
             loaded = await self._load(
-                context.session_id, limit=self.window, turns=self.window_turns
+                context.session_id,
+                limit=self.window,
+                turns=self.window_turns,
+                before=turn.sequence if turn is not None else None,
             )
             messages = loaded.messages
             context._carried[self._place(context.session_id)] = loaded.incarnation
@@ -152,9 +159,12 @@ class StoreHistoryProvider(BaseHistoryProvider):
     ) -> None:
         """Save what the flags choose of the run.
 
-        Raises `SessionDeletedError` if the session was deleted since this run loaded it.
+        In a run of a `Session` that is the context messages at most: the run stores what was asked
+        and answered by itself. Raises `SessionDeletedError` if the session was deleted since this
+        run loaded it.
         """
-        messages = self._messages_to_save(context)
+        in_turn = self._turn(context) is not None
+        messages = (self._context_to_save if in_turn else self._messages_to_save)(context)
         if not context.session_id or not messages:
             return
         await self._save(
@@ -165,10 +175,12 @@ class StoreHistoryProvider(BaseHistoryProvider):
         )
 
     async def _load(
-        self, session_id: str, *, limit: int | None, turns: int | None
+        self, session_id: str, *, limit: int | None, turns: int | None, before: int | None = None
     ) -> LoadedHistory:
         await self._ready()
-        loaded = await self.history.read(session_id, stream=self.stream, limit=limit, turns=turns)
+        loaded = await self.history.read(
+            session_id, stream=self.stream, limit=limit, turns=turns, before=before
+        )
         if limit is not None or turns is not None:
             loaded.messages[:] = whole_groups(loaded.messages)
         return loaded
@@ -203,6 +215,13 @@ class StoreHistoryProvider(BaseHistoryProvider):
     async def _ready(self) -> None:
         """Do what has to be done before the store is used: nothing, where somebody else opened
         it."""
+
+    def _turn(self, context: SessionContext) -> Turn | None:
+        """Return the turn of a `Session` that the run is, if this is where it is stored."""
+        turn = context._turn
+        if turn is None or self.stream != MAIN_STREAM or not context.session_id:
+            return None
+        return turn if turn.place == self._place(context.session_id) else None
 
     def _place(self, session_id: str) -> tuple[object, SessionKey]:
         return self.history.store, self.history.key(session_id)

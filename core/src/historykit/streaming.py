@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from historykit.responses import AgentResponse, AgentResponseUpdate
-from historykit.runs import AgentRun
 
 __all__ = ["AgentStream"]
+
+
+class Run(Protocol):
+    """What runs once, and has the whole answer when it is through."""
+
+    response: AgentResponse | None
+
+    def updates(self) -> AsyncGenerator[AgentResponseUpdate]:
+        """Run, and yield the pieces of the answer as they come."""
+        ...
 
 
 class AgentStream:
@@ -19,7 +29,7 @@ class AgentStream:
     ends the model's answer when the block is left.
     """
 
-    def __init__(self, run: AgentRun) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._updates = run.updates()
         self._failure: BaseException | None = None

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from historykit.contents import Content
@@ -38,15 +39,53 @@ def calls_to_run(messages: Sequence[Message], tools: Iterable[Any]) -> list[Cont
     return calls
 
 
-async def run_calls(calls: Iterable[Content], tools: Iterable[Any]) -> Message:
+def fixed_arguments(
+    tools: Iterable[Any], given: Iterable[Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return the arguments that are fixed for a run, by the name of the tool.
+
+    `given` has the form of the tools of a session's message, where a tool is known by its ``id`` or
+    by its name.
+    """
+    fixed: dict[str, dict[str, Any]] = {}
+    for tool in tools:
+        name = _name(tool)
+        for override in given:
+            if name is not None and override["id"] in (name, getattr(tool, "id", None)):
+                values = {each["name"]: each["value"] for each in override.get("parameters", ())}
+                fixed.setdefault(name, {}).update(values)
+    return fixed
+
+
+def set_inputs(tools: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return the inputs that are set on tools, in the form of the tools of a session's message.
+
+    They are the values of a tool's ``inputs`` that are not None; a tool without any is left out.
+    """
+    found = []
+    for tool in tools:
+        inputs = getattr(tool, "inputs", None)
+        values = inputs.items() if isinstance(inputs, Mapping) else ()
+        parameters = [{"name": name, "value": value} for name, value in values if value is not None]
+        if parameters:
+            found.append({"id": getattr(tool, "id", None) or _name(tool), "parameters": parameters})
+    return found
+
+
+async def run_calls(
+    calls: Iterable[Content],
+    tools: Iterable[Any],
+    fixed: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> Message:
     """Return the message with the results of the calls, which are run at the same time.
 
-    A call that fails has the error as its result; so has one of an unknown tool, or one whose
-    arguments are not a JSON object.
+    `fixed` are arguments by the name of the tool, which go before those of the model. A call that
+    fails has the error as its result; so has one of an unknown tool, or one whose arguments are not
+    a JSON object.
     """
     by_name = {_name(tool): tool for tool in tools if callable(tool)}
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_run_call(call, by_name)) for call in calls]
+        tasks = [group.create_task(_run_call(call, by_name, fixed)) for call in calls]
     return Message("tool", [task.result() for task in tasks])
 
 
@@ -55,12 +94,14 @@ def refuse_calls(calls: Iterable[Content], reason: str) -> Message:
     return Message("tool", [_failure(call, reason) for call in calls])
 
 
-async def _run_call(call: Content, tools: Mapping[str | None, Tool]) -> Content:
+async def _run_call(
+    call: Content, tools: Mapping[str | None, Tool], fixed: Mapping[str, Mapping[str, Any]]
+) -> Content:
     tool = tools.get(call.name)
     if tool is None:
         return _failure(call, f"there is no tool {call.name!r}")
     try:
-        result = tool(**_arguments(call))
+        result = tool(**{**_arguments(call), **fixed.get(call.name or "", {})})
         if inspect.isawaitable(result):
             result = await result
         return Content.from_function_result(call.call_id or "", result=result)
