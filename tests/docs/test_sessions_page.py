@@ -39,5 +39,5 @@ def test_every_row_has_a_test() -> None:
 @pytest.mark.parametrize(("item", "tests"), ROWS, ids=[item for item, _ in ROWS])
 def test_the_tests_of_an_item_exist(item: str, tests: str) -> None:
     """Each test that the table names is one of the suite."""
-    known = known_tests("core") | tests_of("catalogue")
+    known = known_tests("core") | known_tests("catalogue")
     assert set(re.findall(r"`([^`]+)`", tests)) <= known
