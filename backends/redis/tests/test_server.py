@@ -196,6 +196,54 @@ async def test_more_calls_than_connections_wait(
     assert int(inside.info("clients")["connected_clients"]) <= before + 2
 
 
+async def test_calls_that_come_at_once_go_together(store: RedisStore, inside: redis.Redis) -> None:
+    """Of 250 appends to as many sessions each is answered, and three connections do for them."""
+    keys = [SessionKey("app", "", f"s{number}") for number in range(250)]
+    before = int(inside.info("clients")["connected_clients"])
+    receipts = await asyncio.gather(
+        *(store.append(each, [draft(each.session_id)]) for each in keys)
+    )
+    assert int(inside.info("clients")["connected_clients"]) <= before + 3
+    pages = [await store.read(each) for each in keys]
+    assert [texts(page.messages) for page in pages] == [[each.session_id] for each in keys]
+    assert [page.incarnation for page in pages] == [receipt.incarnation for receipt in receipts]
+
+
+async def test_one_of_several_calls_that_go_together_may_fail(
+    store: RedisStore, inside: redis.Redis
+) -> None:
+    """Where something else lies in the place of a session, only its own append is an error."""
+    keys = [SessionKey("app", "", f"s{number}") for number in range(20)]
+    inside.set(store._server.keys.session(keys[7]), "something else")
+    outcomes = await asyncio.gather(
+        *(store.append(each, [draft()]) for each in keys), return_exceptions=True
+    )
+    assert [isinstance(outcome, StorageError) for outcome in outcomes] == [
+        each == keys[7] for each in keys
+    ]
+
+
+async def test_cancelled_appends_leave_those_alone_that_go_with_them(store: RedisStore) -> None:
+    """Of 20 appends at once every other one is cancelled, at every point: the rest are stored and
+    answered, and each of the cancelled is there or is not."""
+    for moment in range(30):
+        keys = [SessionKey("app", "", f"s{moment}-{number}") for number in range(20)]
+        tasks = [
+            asyncio.ensure_future(store.append(each, [draft(each.session_id)])) for each in keys
+        ]
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        pages = [await store.read(each) for each in keys]
+        for each, page, task in zip(keys, pages, tasks, strict=True):
+            assert texts(page.messages) in ([[]] if task.cancelled() else []) + [[each.session_id]]
+        assert [task.result().incarnation for task in tasks[1::2]] == [
+            page.incarnation for page in pages[1::2]
+        ]
+
+
 async def test_cancelled_calls_give_their_connections_back(
     open_store: Open, key: SessionKey
 ) -> None:

@@ -23,11 +23,18 @@ class ShieldedTasks:
 
     async def run(self, work: Awaitable[T]) -> T:
         """Return what `work` returns, or raise what it raises; it goes on if this is cancelled."""
+        task = self.begin(work)
+        await asyncio.wait([task])
+        return task.result()
+
+    def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
+        """Begin some work and return its task, which goes on whether or not anybody waits for it.
+
+        An error is dropped unless it is asked for."""
         task: asyncio.Future[T] = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
-        await asyncio.wait([task])
-        return task.result()
+        return task
 
     async def wait(self) -> None:
         """Return when all that was begun has ended, in whatever way."""

@@ -45,11 +45,12 @@ class Server:
         self._client = make_client(config, self._closing) if is_own else config.client
         self._is_cluster = isinstance(self._client, RedisCluster)
         self.is_split = self._is_cluster
-        self._exchange: Exchange = RoutedExchange(self._client)
-        if is_own and not self._is_cluster:
-            self._exchange = PoolExchange(self._client.connection_pool)
         self._turns = Turns(config.max_connections if is_own else sys.maxsize)
         self._works = ShieldedTasks()
+        self._exchange: Exchange = RoutedExchange(self._client, self._turns)
+        if is_own and not self._is_cluster:
+            pool = self._client.connection_pool
+            self._exchange = PoolExchange(pool, self._turns, self._works.begin)
 
     async def connect(self) -> None:
         """Find out what the server is, and let it know the scripts."""
@@ -87,8 +88,7 @@ class Server:
 
         Others may come in between.
         """
-        async with self._turns:
-            return await self._exchange.send(commands)
+        return await self._exchange.send(commands)
 
     def index(self, key: SessionKey) -> tuple[bytes, bytes]:
         """Return where scripts find the catalogue, empty where they cannot use it, and the user."""
