@@ -28,7 +28,7 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 BACKENDS = sorted(f"backends/{path.parent.name}" for path in ROOT.glob("backends/*/pyproject.toml"))
 
 # The distributions of the checkout and the dependency groups that a command needs.
-WORKSPACE = ["core[cli,conformance]", *BACKENDS]
+WORKSPACE = ["core[attachments,cli,conformance]", *BACKENDS]
 NEEDS = {
     "demo": (["core[cli]", "backends/sqlite"], []),
     "test": (WORKSPACE, ["test"]),

@@ -119,7 +119,7 @@ def install(session: nox.Session) -> None:
 
 def install_workspace(session: nox.Session, *groups: str) -> None:
     """Installs the checkout's distributions, editable, with the dependency groups."""
-    editable = ["-e", "./core[cli,conformance]"]
+    editable = ["-e", "./core[attachments,cli,conformance]"]
     for folder in FOLDERS[1:]:
         editable += ["-e", f"./{folder}"]
     session.install(*editable, *group(*groups))
