@@ -68,6 +68,18 @@ PAGES = (
         "How agents are run in sessions.",
         ("history_runs", "session_runs", "agent_calls", "execution"),
     ),
+    Page(
+        "attachments",
+        "Attachments",
+        "Files that belong to messages: what is attached, where it is kept, what is swept.",
+        (
+            "attachments",
+            "attachment_calls",
+            "attachment_store",
+            "attachment_folders",
+            "attachment_sweep",
+        ),
+    ),
     Page("errors", "Errors", "What is raised.", ("errors",)),
     Page(
         "transfer",
@@ -89,16 +101,22 @@ PAGES = (
 
 INTERNAL = frozenset(
     {
+        "attachment_entries",
+        "attachment_reading",
+        "attachment_writing",
         "bounds",
         "callers",
+        "cancellation",
         "candidates",
         "dict_forms",
         "drafting",
         "exact",
         "leases",
         "lifecycle",
+        "media_types",
         "memory_sessions",
         "moments",
+        "offloading",
         "runs",
         "session_bodies",
         "session_copies",

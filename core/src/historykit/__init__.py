@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from historykit.agent import Agent, SupportsAgentRun
     from historykit.agent_calls import RunRequest
+    from historykit.attachments import Attachments, resolve_attachments
     from historykit.capabilities import Capability, Guarantee
     from historykit.catalogue import DeleteResult, Session
     from historykit.clients import ChatClient, ChatOptions
@@ -93,6 +94,7 @@ __all__ = [
     "AgentSession",
     "AgentStream",
     "AttachmentType",
+    "Attachments",
     "BackendConflictError",
     "BackendError",
     "BackendLoadError",
@@ -164,11 +166,13 @@ __all__ = [
     "open_history",
     "register",
     "register_state_type",
+    "resolve_attachments",
 ]
 
 _NAMES = {
     "agent": ("Agent", "SupportsAgentRun"),
     "agent_calls": ("RunRequest",),
+    "attachments": ("Attachments", "resolve_attachments"),
     "capabilities": ("Capability", "Guarantee"),
     "catalogue": ("DeleteResult", "Session"),
     "clients": ("ChatClient", "ChatOptions"),

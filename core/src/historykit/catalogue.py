@@ -186,7 +186,7 @@ class Session(SaveCalls, MessageCalls):
         """
         living, history = await self._living(), self._bound()
         last = await self._sequence(up_to)
-        rows = await self._rows_up_to(living.key, last)
+        rows = await self._rows_between(living.key, None, last)
         record = await history.store.read_session(living.key)
         key = await fork_session(history, record, rows, session_id=id, name=name)
         forked = type(self)(id=key.session_id, user_id=key.user_id)
@@ -194,13 +194,13 @@ class Session(SaveCalls, MessageCalls):
         return await forked.refresh()
 
     async def delete(self) -> DeleteResult:
-        """Delete the session with all its messages. The object is of no use afterwards.
+        """Delete the session with its messages and attachments. The object is of no use afterwards.
 
         Raises `NotFoundError` where it is gone already, and `SessionStateError` on an object that
         stands for no session.
         """
         key = self._key()
-        receipt = await self._bound().store.delete_session(key)
+        receipt = await self._bound()._delete_session(key)
         if not receipt.sessions:
             raise session_not_found(key)
         self.id, self._is_deleted = None, True

@@ -6,6 +6,7 @@ environment::
     [history]
     backend = "redis"
     namespace = "support"
+    attachments = "/var/lib/support/attachments"
 
     [history.redis]
     url = "redis://localhost:6379/0"
@@ -31,7 +32,7 @@ __all__ = ["DEFAULT_NAMESPACE", "HistoryConfig", "Text", "build_config", "load_c
 DEFAULT_NAMESPACE: Final = "default"
 """The namespace of those who name none."""
 
-CHOICES: Final = ("backend", "namespace", "user_id")
+CHOICES: Final = ("backend", "namespace", "user_id", "attachments")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +41,18 @@ class HistoryConfig:
 
     `settings` are those of the backend, as they were found: they are checked when the backend is
     loaded. They are not shown, because they may hold secrets. A `user_id` of "" is nobody in
-    particular. Raises `ConfigError`.
+    particular. `attachments` is what `open_history` takes under that name, or a dict with the
+    arguments of `Attachments`. Raises `ConfigError`.
     """
 
     backend: str
     namespace: str = DEFAULT_NAMESPACE
     user_id: str = ""
+    attachments: object = field(default=None, repr=False)
     settings: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        for name in CHOICES:
+        for name in ("backend", "namespace", "user_id"):
             try:
                 if name != "user_id" or self.user_id != "":
                     check_id(getattr(self, name), name)
@@ -66,7 +69,8 @@ def load_config(
 ) -> HistoryConfig:
     """Return the configuration out of arguments, a TOML file and the environment.
 
-    `arguments` are `backend`, `namespace`, `user_id` (None: not given) and settings of the backend.
+    `arguments` are `backend`, `namespace`, `user_id`, `attachments` (None: not given) and settings
+    of the backend.
     What is not among them is read from the file at `path`, if one is named, else from `environ`,
     which is `os.environ` unless given; a variable that is empty is not set. Settings of other
     backends in the file and the environment are left alone. Raises `ConfigError`.
@@ -130,7 +134,9 @@ def _subtable(
     backend: str, table: Mapping[str, object], path: str | os.PathLike[str] | None
 ) -> dict[str, object]:
     """Return the backend's own table. One whose name is almost right is not passed over."""
-    others = [name for name, value in table.items() if isinstance(value, dict)]
+    others = [
+        name for name, value in table.items() if isinstance(value, dict) and name not in CHOICES
+    ]
     similar = nearest(backend, others)
     if backend not in others and similar is not None:
         raise ConfigError(

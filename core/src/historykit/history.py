@@ -7,6 +7,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from historykit.attachment_calls import AttachmentCalls
 from historykit.codec import MessageCodec, content_digest
 from historykit.config import DEFAULT_NAMESPACE, HistoryConfig, build_config, load_config
 from historykit.drafting import checked, draft_messages
@@ -41,6 +42,10 @@ from historykit.store import Clock, HistoryStore, system_clock
 from historykit.transcripts import new_part
 
 if TYPE_CHECKING:
+    import os
+
+    from historykit.attachment_store import AttachmentStore
+    from historykit.attachments import Attachments
     from historykit.catalogue import Session
     from historykit.sessions import AgentSession
     from historykit.store_provider import StoreHistoryProvider
@@ -57,6 +62,7 @@ def open_history(
     *,
     namespace: str | None = None,
     user_id: str | None = None,
+    attachments: str | os.PathLike[str] | AttachmentStore | Attachments | None = None,
     codec: MessageCodec | None = None,
     clock: Clock = system_clock,
     **settings: Any,
@@ -66,7 +72,8 @@ def open_history(
     `settings` are the fields of the backend's configuration. What is not given, the backend too, is
     read from the environment. Instead of a name, a `HistoryConfig` from `load_config` is taken;
     arguments given here go before what it says. Nothing is connected before ``async with`` or
-    `History.open`.
+    `History.open`. `attachments` is the folder or the URL in which files are kept that belong to
+    messages, or `Attachments`, which say more; without it, only links can be attached.
 
     Raises the errors of `load_backend`, and `ConfigError` for a setting that is wrong.
     """
@@ -79,11 +86,12 @@ def open_history(
         store,
         namespace=backend.namespace if namespace is None else namespace,
         user_id=backend.user_id if user_id is None else user_id,
+        attachments=backend.attachments if attachments is None else attachments,
         codec=codec,
     )
 
 
-class History(RunCalls):
+class History(RunCalls, AttachmentCalls):
     """The sessions of one namespace in one store, of one user or of nobody in particular.
 
     As an asynchronous context manager it opens and closes its store. Histories made by `as_user`
@@ -104,12 +112,14 @@ class History(RunCalls):
         *,
         namespace: str = DEFAULT_NAMESPACE,
         user_id: str = "",
+        attachments: object = None,
         codec: MessageCodec | None = None,
     ) -> None:
         self.store = store
         self.namespace = check_id(namespace, "namespace")
         self.user_id = user_id if user_id == "" else check_id(user_id, "user_id")
         self.codec = codec or MessageCodec()
+        self._keep_attachments(attachments)
 
     def __repr__(self) -> str:
         return (
@@ -146,6 +156,7 @@ class History(RunCalls):
             user_id=check_id(user_id, "user_id"),
             codec=self.codec,
         )
+        history.attachments, history._space = self.attachments, self._space
         history._closes_store = False
         return history
 
@@ -199,28 +210,34 @@ class History(RunCalls):
         incarnation: str | None = None,
         retention: Retention | None = None,
         create: SessionDraft | None = None,
+        offload_data_over: int | None = None,
     ) -> AppendReceipt | None:
         """Add messages to the end of a session: all of them, side by side, or none.
 
         A session that does not exist is created. With an `idempotency_key`, a repeat of the call is
         recognized and stores nothing; messages that have an id of their own are recognized by that.
-        Returns None, without a trip to the store, where there are no messages.
+        Returns None, without a trip to the store, where there are no messages. Data URIs of more
+        than `offload_data_over` characters are stored as attachments, and are back in their places
+        when the messages are loaded.
 
-        Raises `EncodeError` naming the item that cannot be stored, and the errors of
+        Raises `EncodeError` naming the item that cannot be stored, `ResourceError` where there is
+        something to offload and the history keeps no attachments, and the errors of
         `HistoryStore.append`.
         """
         if idempotency_key is not None:
             check_id(idempotency_key, "idempotency_key")
         if not messages:
             return None
-        return await self.store.append(
+        return await self._append(
             self.key(session_id),
-            self._drafts(messages, stream, idempotency_key=idempotency_key),
+            messages,
             stream=stream,
+            idempotency_key=idempotency_key,
             create=create,
             incarnation=incarnation,
             expected_version=expected_version,
             retention=retention,
+            offload_data_over=offload_data_over,
         )
 
     async def append_transcript(
@@ -233,6 +250,7 @@ class History(RunCalls):
         incarnation: str | None = None,
         retention: Retention | None = None,
         create: SessionDraft | None = None,
+        offload_data_over: int | None = None,
     ) -> AppendReceipt | None:
         """Add what is new in a transcript: the whole conversation, as some callers resend it.
 
@@ -253,20 +271,22 @@ class History(RunCalls):
             begin = _begin(tail, digests, key, replacing=diverged == "replace")
             if begin == len(messages):
                 return None
-            drafts = self._drafts(messages[begin or 0 :], stream, external_ids=False)
             try:
                 if begin is None:
+                    drafts = self._drafts(messages, stream, external_ids=False)
                     return await self.store.replace(
                         key, drafts, stream=stream, expected_version=tail.version
                     )
-                return await self.store.append(
+                return await self._append(
                     key,
-                    drafts,
+                    messages[begin:],
                     stream=stream,
+                    external_ids=False,
                     create=create,
                     incarnation=incarnation or tail.incarnation,
                     expected_version=tail.version,
                     retention=retention,
+                    offload_data_over=offload_data_over,
                 )
             except VersionConflictError:
                 if attempts == ATTEMPTS:
@@ -304,9 +324,10 @@ class History(RunCalls):
         With `before`, the history as it is below that sequence, as if it ended there. Without
         `strict`, records that cannot be read are left out and reported in `skipped`.
         """
-        return await load_history(
+        key = self.key(session_id)
+        loaded = await load_history(
             self.store,
-            self.key(session_id),
+            key,
             codec=self.codec,
             stream=stream,
             limit=limit,
@@ -314,10 +335,55 @@ class History(RunCalls):
             before=before,
             strict=strict,
         )
+        return await self._inlined(loaded, key, strict=strict)
 
     async def delete(self, session_id: str) -> DeleteReceipt:
-        """Delete a session with all its messages. Deleting nothing is a receipt of zeros."""
-        return await self.store.delete_session(self.key(session_id))
+        """Delete a session with all its messages and attachments.
+
+        Deleting nothing is a receipt of zeros.
+        """
+        return await self._delete_session(self.key(session_id))
+
+    async def _append(
+        self,
+        key: SessionKey,
+        messages: Sequence[Message],
+        *,
+        stream: str,
+        incarnation: str | None,
+        expected_version: int | None,
+        retention: Retention | None,
+        create: SessionDraft | None,
+        offload_data_over: int | None,
+        idempotency_key: str | None = None,
+        external_ids: bool = True,
+    ) -> AppendReceipt:
+        drafts = self._drafts(
+            messages, stream, idempotency_key=idempotency_key, external_ids=external_ids
+        )
+
+        async def write(drafts: Sequence[MessageDraft], life: str | None) -> AppendReceipt:
+            return await self.store.append(
+                key,
+                drafts,
+                stream=stream,
+                create=create,
+                incarnation=life,
+                expected_version=expected_version,
+                retention=retention,
+            )
+
+        if offload_data_over is None:
+            return await write(drafts, incarnation)
+        return await self._offloaded(
+            write,
+            drafts,
+            messages,
+            key,
+            over=offload_data_over,
+            incarnation=incarnation,
+            create=None if expected_version else create or SessionDraft(),
+        )
 
     def _drafts(
         self,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from historykit.attachment_reading import AttachmentReader
+from historykit.attachment_writing import StoredFirst
 from historykit.bounds import check_bound
-from historykit.errors import (
-    ConflictError,
-    FileUploadError,
-    InvalidRequestError,
-)
+from historykit.errors import ConflictError, InvalidRequestError
 from historykit.ids import check_id
 from historykit.messages import Message
 from historykit.planning import message_not_found, session_not_found
@@ -29,9 +26,14 @@ from historykit.records import (
     Window,
 )
 from historykit.session_fields import SessionFields
-from historykit.session_messages import SessionMessage, compose_message, decode_message
+from historykit.session_messages import (
+    SessionMessage,
+    SessionMessageAttachment,
+    compose_message,
+    decode_message,
+)
 from historykit.session_writing import append_messages
-from historykit.statuses import AttachmentType, MessageRole, Reaction
+from historykit.statuses import MessageRole, Reaction
 
 __all__ = ["MessageCalls", "Place"]
 
@@ -44,6 +46,8 @@ Order: TypeAlias = Literal["asc", "desc"]
 
 NewMessage: TypeAlias = Message | Mapping[str, Any]
 """A message to add: a `Message`, or a dict with the arguments of `add_message`."""
+
+_ARGUMENTS: Final = frozenset({"role", "content", "request_id", "attachments", "files", "tools"})
 
 ATTEMPTS: Final = 5
 """How often a listing begins again because messages were changed while it read its pages."""
@@ -102,7 +106,8 @@ class MessageCalls(SessionFields):
         role: str,
         content: str,
         request_id: str | None = None,
-        attachments: Sequence[str | Path | Mapping[str, Any]] | None = None,
+        attachments: Sequence[str | Path | Mapping[str, Any] | SessionMessageAttachment]
+        | None = None,
         files: Sequence[str | Path] | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> SessionMessage:
@@ -138,21 +143,25 @@ class MessageCalls(SessionFields):
         `request_id` is for those that have none of their own. A `Message` with a `message_id` that
         the session has already, with the same content, is not stored again.
         """
-        record = await self._living()
-        made, extras = [], []
-        for new in messages:
-            message, extra = await self._made(new)
-            made.append(message)
-            extras.append(
-                {"request_id": request_id, "agent_id": self.agent_id or record.agent_id}
-                | {name: value for name, value in extra.items() if value is not None}
-            )
-        if not made:
+        given = [_checked(new) for new in messages]
+        record, history = await self._living(), self._bound()
+        if not given:
             return []
-        history = self._bound()
-        drafts, receipt = await append_messages(
-            history, record.key, made, extras, incarnation=record.incarnation
-        )
+        bytes_first = StoredFirst(history, record)
+        try:
+            made = [await self._made(new, bytes_first) for new in given]
+            drafts, receipt = await append_messages(
+                history,
+                record.key,
+                made,
+                [self._extra(new, record, request_id) for new in given],
+                incarnation=record.incarnation,
+            )
+        except BaseException as error:
+            await bytes_first.give_up(error)
+            raise
+        if not receipt.stored:
+            await bytes_first.delete()
         if receipt.stored < len(drafts) and None not in receipt.sequences:
             return [await self.get_message(draft.id) for draft in drafts]
         return [
@@ -172,20 +181,28 @@ class MessageCalls(SessionFields):
         """Delete a message, and with `cascade` "turn" the turn that it is a part of.
 
         A turn goes from a message of the user to the next one, so that no call of a tool is parted
-        from its result. Raises `NotFoundError` where there is no such message.
+        from its result. Its attachments go with it. Raises `NotFoundError` where there is no such
+        message.
         """
         if cascade not in (None, "turn"):
             raise InvalidRequestError(f"cascade must be None or 'turn', not {cascade!r}")
         record = await self._living()
-        store, key = self._bound().store, record.key
-        if cascade is None:
-            selector = MessageSelector(ids=(check_id(message_id, "message_id"),))
-        else:
-            row = await store.read_message(key, message_id)
-            first, last = await self._whole(lambda: self._turn(key, row))
+        history, key = self._bound(), record.key
+        check_id(message_id, "message_id")
+        selector, rows = MessageSelector(ids=(message_id,)), []
+        if cascade is not None or history.attachments is not None:
+            rows = [await history.store.read_message(key, message_id)]
+        if cascade is not None:
+            first, last = await self._whole(lambda: self._turn(key, rows[0]))
             selector = MessageSelector(first=first, last=last)
-        if not await store.delete_messages(key, selector):
+            if history.attachments is not None:
+                rows = await self._rows_between(key, first, last)
+        attached = await history._attached_to(key, rows)
+        if not await history.store.delete_messages(key, selector):
             raise message_not_found(key, message_id)
+        if attached is not None:
+            folder, urls = attached
+            await folder.delete(urls)
 
     async def react(self, message_id: str, reaction: str | None) -> SessionMessage:
         """React to a message of the assistant, or take the reaction back; return the message.
@@ -221,28 +238,30 @@ class MessageCalls(SessionFields):
         return self._record
 
     def _message(self, row: StoredMessage, record: SessionRecord) -> SessionMessage:
-        return decode_message(row, record.key, codec=self._bound().codec, agent_id=record.agent_id)
+        history = self._bound()
+        message = decode_message(row, record.key, codec=history.codec, agent_id=record.agent_id)
+        if message.attachments:
+            reader = AttachmentReader(history, record.key, row.id)
+            for attachment in message.attachments:
+                attachment._reader = reader  # type: ignore[misc]  # that of this object
+        return message
 
-    async def _made(self, new: NewMessage) -> tuple[Message, dict[str, Any]]:
-        """Return a message to add, and what is kept beside it."""
+    async def _made(self, new: Message | Mapping[str, Any], bytes_first: StoredFirst) -> Message:
+        """Return a message to add, once its attachments are stored."""
         if isinstance(new, Message):
-            return new, {}
-        if not isinstance(new, Mapping):
-            raise InvalidRequestError(
-                f"a message to add is a Message or a dict, not {type(new).__name__}"
-            )
-        arguments = {**new}
-        role, content = arguments.pop("role", None), arguments.pop("content", "")
-        request_id, tools = arguments.pop("request_id", None), arguments.pop("tools", None)
-        given = arguments.pop("attachments", None), arguments.pop("files", None)
-        if arguments:
-            raise InvalidRequestError(f"a message to add has no {', '.join(map(str, arguments))}")
-        _check_message(role, content, request_id)
-        extra = {"request_id": request_id, "tools": checked_tools(tools)}
-        attachments = _hosted(*given)
-        if not content and not attachments:
-            raise InvalidRequestError("a message needs content or attachments")
-        return compose_message(str(role), content, attachments), extra
+            return new
+        attachments = await bytes_first.resolve(new.get("attachments"), new.get("files"))
+        return compose_message(str(new["role"]), new["content"], attachments)
+
+    def _extra(
+        self, new: Message | Mapping[str, Any], record: SessionRecord, request_id: str | None
+    ) -> dict[str, Any]:
+        """Return what is kept beside a message."""
+        extra = {"request_id": request_id, "agent_id": self.agent_id or record.agent_id}
+        if isinstance(new, Message):
+            return extra
+        own = {"request_id": new.get("request_id"), "tools": checked_tools(new.get("tools"))}
+        return extra | {name: value for name, value in own.items() if value is not None}
 
     async def _sequence(self, place: Place | None) -> int | None:
         """Return the sequence that a place names."""
@@ -286,12 +305,15 @@ class MessageCalls(SessionFields):
                 window = Window(before=page.messages[0].sequence)
             await asyncio.sleep(0)  # not every store waits for something when it reads
 
-    async def _rows_up_to(self, key: SessionKey, last: int | None) -> list[StoredMessage]:
-        """Return all rows, up to a sequence where one is named."""
+    async def _rows_between(
+        self, key: SessionKey, first: int | None, last: int | None
+    ) -> list[StoredMessage]:
+        """Return all rows, from a sequence and up to one, included, where they are named."""
+        after = None if first is None else first - 1
+        before = None if last is None else last + 1
 
         async def read() -> list[StoredMessage]:
-            before = None if last is None else last + 1
-            async with aclosing(self._rows(key, None, before, "asc")) as rows:
+            async with aclosing(self._rows(key, after, before, "asc")) as rows:
                 return [row async for row in rows]
 
         return await self._whole(read)
@@ -353,26 +375,29 @@ def _is_parameter(value: object) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("name"), str) and "value" in value
 
 
-def _check_message(role: object, content: object, request_id: object) -> None:
+def _checked(new: object) -> Message | dict[str, Any]:
+    """Return a message to add, or the arguments of one. Raises `InvalidRequestError`."""
+    if isinstance(new, Message):
+        return new
+    if not isinstance(new, Mapping):
+        raise InvalidRequestError(
+            f"a message to add is a Message or a dict, not {type(new).__name__}"
+        )
+    arguments: dict[str, Any] = {"role": None, "content": "", **new}
+    unknown = arguments.keys() - _ARGUMENTS
+    if unknown:
+        raise InvalidRequestError(f"a message to add has no {', '.join(map(str, unknown))}")
+    role, content, request_id = (arguments.get(name) for name in ("role", "content", "request_id"))
     if role not in list(MessageRole):
         raise InvalidRequestError(f"role must be 'user' or 'assistant', not {role!r}")
     if not isinstance(content, str):
         raise InvalidRequestError(f"content must be a text, not {type(content).__name__}")
     if request_id is not None and not isinstance(request_id, str):
         raise InvalidRequestError(f"request_id must be a text, not {type(request_id).__name__}")
-
-
-def _hosted(attachments: Any, files: Any) -> list[dict[str, Any]]:
-    """Return attachments that are links already, in the form of `resolve_attachments`."""
-    resolved = []
-    for entry in [*(attachments or ()), *(files or ())]:
-        given = dict(entry) if isinstance(entry, Mapping) else {"url": str(entry)}
-        if not str(given.get("url")).lower().startswith(("http://", "https://", "s3://")):
-            raise FileUploadError(f"{entry!r} is no link")
-        given.setdefault("name", given["url"].partition("?")[0].rpartition("/")[2])
-        mime, _ = mimetypes.guess_type(given["name"])
-        resolved.append({"mimeType": mime, "type": AttachmentType.of(mime).value, **given})
-    return resolved
+    checked_tools(arguments.get("tools"))
+    if not content and not arguments.get("attachments") and not arguments.get("files"):
+        raise InvalidRequestError("a message needs content or attachments")
+    return arguments
 
 
 def _row(draft: MessageDraft, sequence: int | None) -> StoredMessage:

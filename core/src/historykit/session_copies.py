@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from historykit.attachment_folders import AttachmentFolder, relinked, texts_in
+from historykit.attachment_writing import CopiedFirst
 from historykit.codec import MessageCodec, content_digest
 from historykit.drafting import external_id
 from historykit.errors import CorruptRecordError, DecodeError, NotFoundError
 from historykit.ids import new_id
+from historykit.offloading import inlined
 from historykit.planning import session_exists
 from historykit.records import (
     MAIN_STREAM,
@@ -38,19 +41,34 @@ async def fork_session(
 ) -> SessionKey:
     """Create a session like another one, with messages of it: all in one step. Return its key.
 
-    Raises `ConflictError` where there is one of that id, and `CorruptRecordError`.
+    Copies of the attachments are stored before. Raises `ConflictError` where there is one of that
+    id, and `CorruptRecordError`.
     """
     key = SessionKey(record.key.namespace, record.key.user_id, session_id or new_id())
     session = _forked(history, record, name)
-    drafts = [_copied(row, record.key, history.codec) for row in rows]
-    if not drafts:
+    if not rows:
         await history.store.create_session(key, session)
         return key
     if session_id is not None and await _exists(history, key):
         raise session_exists(key)
-    receipt = await history.store.append(key, drafts, create=session, expected_version=0)
+    attached = await history._attached_to(record.key, rows)
+    copies = CopiedFirst(history, key)
+    try:
+        urls = await copies.copy(attached)
+        source = attached[0] if attached is not None else None
+        receipt = await history.store.append(
+            key,
+            [await _copied(row, record.key, history.codec, source, urls) for row in rows],
+            create=session,
+            expected_version=0,
+            new_incarnation=copies.incarnation,
+        )
+    except BaseException as error:
+        await copies.give_up(error)
+        raise
     if not receipt.created:  # made since, and still without messages
         await history.store.delete_messages(key, MessageSelector(ids=receipt.ids))
+        await copies.delete()
         raise session_exists(key)
     return key
 
@@ -72,10 +90,17 @@ def _forked(history: History, record: SessionRecord, name: str | None) -> Sessio
     )
 
 
-def _copied(row: StoredMessage, key: SessionKey, codec: MessageCodec) -> MessageDraft:
-    """Return a stored message as a draft for another session.
+async def _copied(
+    row: StoredMessage,
+    key: SessionKey,
+    codec: MessageCodec,
+    source: AttachmentFolder | None,
+    urls: Mapping[str, str],
+) -> MessageDraft:
+    """Return a stored message as a draft for another session, with other URLs for attachments.
 
-    One that is recognized by an id that it brought along keeps its id.
+    One that is recognized by an id that it brought along keeps its id. Digests are over messages as
+    they are loaded: with data in its place that is stored apart.
     """
     try:
         data = codec.decode(row.body, strict=False)
@@ -85,13 +110,15 @@ def _copied(row: StoredMessage, key: SessionKey, codec: MessageCodec) -> Message
             session_id=key.session_id,
             sequence=row.sequence,
         ) from error
-    digest = content_digest(data)
+    whole = data if source is None else await inlined(data, source)
+    digest = content_digest(whole)
     external = row.id == external_id(data.get("message_id"), MAIN_STREAM, digest)
+    linked = not urls.keys().isdisjoint(texts_in(data))
     return MessageDraft(
         id=row.id if external else new_id(),
         role=row.role,
-        body=row.body,
-        digest=digest,
+        body=codec.encode(relinked(data, urls)) if linked else row.body,
+        digest=content_digest(relinked(whole, urls)) if linked else digest,
         created_at=row.created_at,
         turn_start=row.turn_start,
         external=external,

@@ -5,19 +5,22 @@ written into them by `compose_message` (aiXplain session module)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from historykit.codec import MessageCodec
 from historykit.contents import Content
 from historykit.dict_forms import camel_case, known_fields
-from historykit.errors import CorruptRecordError, DecodeError
+from historykit.errors import CorruptRecordError, DecodeError, ResourceError
 from historykit.messages import Message
 from historykit.moments import iso_time
 from historykit.records import SessionKey, StoredMessage
 from historykit.statuses import AttachmentType
+
+if TYPE_CHECKING:
+    from historykit.attachment_reading import AttachmentReader
 
 __all__ = [
     "ATTACHMENT_MARK",
@@ -44,12 +47,51 @@ class SessionMessageAttachment:
     """Something that a message brings along; `url` says where it is.
 
     `type` is a member of `AttachmentType`, `mimeType` a media type; what is not known is None.
+    One that was read with its message gives its bytes with `read`, and `link` to those who have no
+    history.
     """
 
     url: str
     name: str | None = None
     type: str | None = None
     mimeType: str | None = None
+
+    _reader: ClassVar[AttachmentReader | None] = None
+
+    async def read(self) -> bytes:
+        """Return the bytes of an attachment that the history keeps. `stream` is for large ones.
+
+        Raises what `stream` raises.
+        """
+        return b"".join([piece async for piece in self.stream()])
+
+    def stream(self) -> AsyncIterator[bytes]:
+        """Yield the bytes of an attachment that the history keeps, in pieces of at most 1 MiB.
+
+        Raises `NotFoundError` where the message, or the attachment, is not there any more,
+        `StorageError` where the bytes are not those that were stored, and `ResourceError` for an
+        attachment that is somewhere else, or that was not read with its message.
+        """
+        return self._read_with().read(self.url)
+
+    async def link(self, *, expires: float = 3600.0) -> str:
+        """Return a URL under which anybody can read the attachment for `expires` seconds.
+
+        Where the place has no such links, as a local folder, and for an attachment that is
+        somewhere else, it is the attachment's own URL. Raises what `stream` raises.
+        """
+        return await self._read_with().link(self.url, expires=expires)
+
+    def _read_with(self) -> AttachmentReader:
+        if self._reader is None:
+            raise ResourceError(
+                "this attachment was not read with its message; take it from Session.messages() or "
+                "Session.get_message()"
+            )
+        return self._reader
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_reader"}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the four fields, None included."""

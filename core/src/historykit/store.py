@@ -113,10 +113,12 @@ class HistoryStore(LoopBound):
         incarnation: str | None = None,
         expected_version: int | None = None,
         retention: Retention | None = None,
+        new_incarnation: str | None = None,
     ) -> AppendReceipt:
         """Add messages to the end of a stream: all of them, side by side, or none.
 
-        A session that does not exist is created with the fields of `create`. Messages whose id is
+        A session that does not exist is created with the fields of `create`, and with
+        `new_incarnation` as its incarnation where the caller has made that id. Messages whose id is
         stored already are not stored again. Raises `SessionDeletedError` if `incarnation` is named
         and gone, `VersionConflictError` if the session is not at `expected_version` (0 means that
         there is none), `ConflictError` if an id is stored with other content, `TooLargeError`, and
@@ -127,7 +129,7 @@ class HistoryStore(LoopBound):
             stream=check_id(stream, "stream"),
             drafts=self._checked_drafts(drafts),
             create=create or NEW,
-            new_incarnation=new_id(),
+            new_incarnation=new_incarnation or new_id(),
             incarnation=incarnation,
             expected_version=_checked_optional(expected_version, "expected_version"),
             retention=retention,

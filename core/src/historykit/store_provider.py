@@ -44,7 +44,9 @@ class StoreHistoryProvider(BaseHistoryProvider):
     beside them, and no tool call is parted from its result: of a group that does not fit, nothing
     is loaded. - `max_messages` is the most messages that are kept in the store, up to one turn
     more. 0 stores nothing. - `memory_enabled` False creates sessions without memory: they are
-    in the catalogue, and no message of theirs is stored.
+    in the catalogue, and no message of theirs is stored. - `offload_data_over` stores data URIs of
+    more characters as attachments of the history, and puts them back into the messages that are
+    loaded; None leaves them in the messages.
 
     Without a session id there is nothing to load and saving does nothing. Raises
     `InvalidRequestError`, a `ValueError`, for bounds below 0.
@@ -62,6 +64,7 @@ class StoreHistoryProvider(BaseHistoryProvider):
         window_turns: int | None = None,
         max_messages: int | None = None,
         memory_enabled: bool = True,
+        offload_data_over: int | None = None,
         load_messages: bool = True,
         store_inputs: bool = True,
         store_context_messages: bool = False,
@@ -88,6 +91,12 @@ class StoreHistoryProvider(BaseHistoryProvider):
         self.window_turns = check_bound(window_turns, "window_turns")
         self.max_messages = check_bound(max_messages, "max_messages")
         self.memory_enabled = memory_enabled
+        self.offload_data_over = check_bound(offload_data_over, "offload_data_over")
+        if offload_data_over is not None and history.attachments is None:
+            raise InvalidRequestError(
+                "offload_data_over needs a history that keeps attachments; open it with "
+                "attachments=, a folder or a URL"
+            )
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -202,6 +211,7 @@ class StoreHistoryProvider(BaseHistoryProvider):
             "incarnation": incarnation,
             "retention": None if self.max_messages is None else Retention(self.max_messages),
             "create": SessionDraft(agent_id=agent_id, memory_enabled=self.memory_enabled),
+            "offload_data_over": self.offload_data_over,
         }
         if self.save_mode == "transcript":
             await self.history.append_transcript(
@@ -234,9 +244,9 @@ class StoreHistoryProvider(BaseHistoryProvider):
 class OwningHistoryProvider(StoreHistoryProvider):
     """A provider that owns its store: opens it at first use, and closes it with `aclose`.
 
-    The base of the provider classes that backends export. `namespace`, `user_id` and `codec` are
-    those of `History`, `options` the flags of `StoreHistoryProvider`. As an asynchronous context
-    manager it opens the store at once.
+    The base of the provider classes that backends export. `namespace`, `user_id`, `attachments`
+    and `codec` are those of `History`, `options` the flags of `StoreHistoryProvider`. As an
+    asynchronous context manager it opens the store at once.
     """
 
     def __init__(
@@ -246,10 +256,13 @@ class OwningHistoryProvider(StoreHistoryProvider):
         *,
         namespace: str = DEFAULT_NAMESPACE,
         user_id: str = "",
+        attachments: Any = None,
         codec: MessageCodec | None = None,
         **options: Any,
     ) -> None:
-        history = History(store, namespace=namespace, user_id=user_id, codec=codec)
+        history = History(
+            store, namespace=namespace, user_id=user_id, attachments=attachments, codec=codec
+        )
         super().__init__(history, source_id, **options)
         self._closed = False
 
@@ -288,3 +301,4 @@ class _Common(TypedDict):
     incarnation: str | None
     retention: Retention | None
     create: SessionDraft | None
+    offload_data_over: int | None
