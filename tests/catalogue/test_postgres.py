@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.catalogue.acceptance import Acceptance
+from tests.catalogue.attaching import Attaching
 from tests.catalogue.backends import OnPostgres
 from tests.catalogue.running import Runs
 from tests.catalogue.scope import Scope
@@ -30,3 +31,7 @@ class TestWriting(Writing, OnPostgres):
 
 class TestRuns(Runs, OnPostgres):
     """Agents run in a session."""
+
+
+class TestAttaching(Attaching, OnPostgres):
+    """Files that are attached to messages."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.catalogue.acceptance import Acceptance
+from tests.catalogue.attaching import Attaching
 from tests.catalogue.backends import OnRedis
 from tests.catalogue.running import Runs
 from tests.catalogue.scope import Scope
@@ -30,3 +31,7 @@ class TestWriting(Writing, OnRedis):
 
 class TestRuns(Runs, OnRedis):
     """Agents run in a session."""
+
+
+class TestAttaching(Attaching, OnRedis):
+    """Files that are attached to messages."""
