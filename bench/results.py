@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from bench.adapter import Bounds
-from bench.imports import BASELINE, SUBJECT
+from bench.imports import BASELINE, EVERYTHING, SUBJECT
 
 __all__ = ["Results", "Verdict"]
 
@@ -145,7 +145,7 @@ class Results:
         )
         heavy = self.data["imports"]["heavy"]
         yield Verdict(
-            target=f"{SUBJECT}: heavy packages",
+            target=f"{EVERYTHING}: heavy packages",
             bound="none",
             reached=", ".join(heavy) or "none",
             met=not heavy,
