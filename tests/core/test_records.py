@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from historykit import InvalidRequestError
 from historykit.records import (
+    MAX_OFFSET,
     PAGE_MESSAGES,
     MessagePatch,
     MessageSelector,
@@ -64,11 +67,48 @@ def test_a_page_is_as_long_as_the_limit_at_most(limit, page):
     assert Window(limit=limit).page == page
 
 
-@pytest.mark.parametrize("fields", [{"offset": -1}, {"limit": 0}, {"limit": PAGE_MESSAGES + 1}])
+@pytest.mark.parametrize(
+    "fields",
+    [{"offset": -1}, {"offset": MAX_OFFSET + 1}, {"limit": 0}, {"limit": PAGE_MESSAGES + 1}],
+)
 def test_a_query_is_bounded(fields):
     """A query with a limit or an offset out of bounds is refused."""
     with pytest.raises(InvalidRequestError):
         SessionQuery(namespace="n", **fields)
+
+
+NO_WORDS = ["nul\0", "\ud800", "x" * 257, 7]
+
+
+@pytest.mark.parametrize("value", NO_WORDS)
+@pytest.mark.parametrize("name", ["agent_id", "status", "labels"])
+@pytest.mark.parametrize(
+    "record", [SessionDraft, SessionPatch, partial(SessionQuery, namespace="n")]
+)
+def test_fields_of_sessions_are_identifiers(record, name, value):
+    """An agent, a status or a label that no database would find is refused, and named: on its way
+    into a store, and in a search."""
+    with pytest.raises(InvalidRequestError, match=name.rstrip("s")):
+        record(**{name: frozenset([value]) if name == "labels" else value})
+
+
+@pytest.mark.parametrize("value", NO_WORDS)
+def test_a_search_is_for_a_user_that_can_be(value):
+    """A search for a user that cannot be is refused; nobody in particular can be searched for."""
+    with pytest.raises(InvalidRequestError, match="user_id"):
+        SessionQuery(namespace="n", user_id=value)
+    assert SessionQuery(namespace="n", user_id="").user_id == ""
+
+
+@pytest.mark.parametrize("time", [1 << 63, -(1 << 63) - 1, 1.5, True])
+def test_times_of_sessions_have_64_bits(time):
+    """A time that is no integer of 64 bits is refused, and named."""
+    for name in ("created_from", "created_before"):
+        with pytest.raises(InvalidRequestError, match=name):
+            SessionQuery(namespace="n", **{name: time})
+    with pytest.raises(InvalidRequestError, match="created_at"):
+        SessionDraft(created_at=time)
+    assert SessionDraft(created_at=-(1 << 63), agent_id="").created_at == -(1 << 63)
 
 
 def test_a_session_draft_turns_into_a_patch_of_all_its_fields():

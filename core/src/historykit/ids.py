@@ -8,10 +8,13 @@ from hashlib import blake2b
 
 from historykit.errors import InvalidRequestError
 
-__all__ = ["MAX_ID_LENGTH", "check_id", "derive_id", "new_id"]
+__all__ = ["MAX_ID_LENGTH", "check_id", "check_name", "check_time", "derive_id", "new_id"]
 
 MAX_ID_LENGTH = 256
 """The most characters that an identifier has."""
+
+_LATEST = (1 << 63) - 1
+_EARLIEST = -_LATEST - 1
 
 _VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 """What becomes of a digit whose upper two bits say which kind of UUID it is."""
@@ -52,6 +55,21 @@ def check_id(value: object, what: str) -> str:
         raise InvalidRequestError(f"{what} must not contain NUL; remove it: {value!r}")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
         raise InvalidRequestError(f"{what} must not contain surrogates; remove them: {value!a}")
+    return value
+
+
+def check_name(value: object, what: str) -> str:
+    """Return `value` if it is empty or an identifier, named `what` in the error."""
+    return "" if value == "" else check_id(value, what)
+
+
+def check_time(value: object, what: str) -> int:
+    """Return `value` if it is a time: microseconds since 1970, in 64 bits, named `what` in the
+    error."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidRequestError(f"{what} must be an integer, not {type(value).__name__}")
+    if not _EARLIEST <= value <= _LATEST:
+        raise InvalidRequestError(f"{what} must fit into 64 bits; {value} does not")
     return value
 
 

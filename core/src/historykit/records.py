@@ -11,10 +11,11 @@ from enum import Enum
 from typing import Final, Literal, NamedTuple
 
 from historykit.errors import InvalidRequestError
-from historykit.ids import check_id
+from historykit.ids import check_id, check_name, check_time
 
 __all__ = [
     "MAIN_STREAM",
+    "MAX_OFFSET",
     "PAGE_BYTES",
     "PAGE_MESSAGES",
     "TAIL_DIGESTS",
@@ -56,6 +57,10 @@ PAGE_BYTES: Final = 1 << 20
 
 TAIL_DIGESTS: Final = 8
 """How many digests of the newest messages a `Tail` holds at most."""
+
+
+MAX_OFFSET: Final = 1 << 53
+"""No search skips more sessions. Every database knows the number."""
 
 
 class Unchanged(Enum):
@@ -257,8 +262,9 @@ class SessionHead:
 class SessionDraft:
     """The fields of a session on its way into a store.
 
-    `labels` are digests that the session can be found by. `body` holds everything that is kept with
-    a session and not searched. `created_at` None means now."""
+    `agent_id` and `status` are "" or identifiers. `labels` are digests that the session can be
+    found by. `body` holds everything that is kept with a session and not searched. `created_at`
+    None means now. Raises `InvalidRequestError` for what is no such field."""
 
     agent_id: str = ""
     status: str = "active"
@@ -266,6 +272,10 @@ class SessionDraft:
     labels: frozenset[str] = frozenset()
     body: bytes = b""
     created_at: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_fields(self.agent_id, self.status, self.labels)
+        _check_times(created_at=self.created_at)
 
     def as_record(self, key: SessionKey, incarnation: str, now: int) -> SessionRecord:
         """Return the session that this draft creates: without messages, at version 0."""
@@ -298,13 +308,18 @@ class SessionDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPatch:
-    """A change of a session's fields; None leaves a field as it is."""
+    """A change of a session's fields; None leaves a field as it is.
+
+    Raises `InvalidRequestError` for a field that `SessionDraft` does not take either."""
 
     agent_id: str | None = None
     status: str | None = None
     memory_enabled: bool | None = None
     labels: frozenset[str] | None = None
     body: bytes | None = None
+
+    def __post_init__(self) -> None:
+        _check_fields(self.agent_id, self.status, self.labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +373,8 @@ class SessionQuery:
 
     `user_id` None spans all users. `created_from` is included, `created_before` is not. A session
     matches `labels` if it has them all. `position` continues behind that session, `offset` skips.
+    Raises `InvalidRequestError` for a condition that no session can meet, and for a page that there
+    is not.
     """
 
     namespace: str
@@ -375,8 +392,12 @@ class SessionQuery:
 
     def __post_init__(self) -> None:
         check_id(self.namespace, "namespace")
-        if self.offset < 0:
-            raise InvalidRequestError(f"offset must be 0 or more, not {self.offset}")
+        if self.user_id is not None:
+            check_name(self.user_id, "user_id")
+        _check_fields(self.agent_id, self.status, self.labels)
+        _check_times(created_from=self.created_from, created_before=self.created_before)
+        if not 0 <= self.offset <= MAX_OFFSET:
+            raise InvalidRequestError(f"offset must be 0 to {MAX_OFFSET}, not {self.offset}")
         if not 1 <= self.limit <= PAGE_MESSAGES:
             raise InvalidRequestError(f"limit must be 1 to {PAGE_MESSAGES}, not {self.limit}")
 
@@ -463,3 +484,18 @@ class ServerInfo:
 
 IfExists = Literal["error", "return", "update"]
 """What `create_session` does where the session exists."""
+
+
+def _check_fields(agent_id: str | None, status: str | None, labels: frozenset[str] | None) -> None:
+    if agent_id is not None:
+        check_name(agent_id, "agent_id")
+    if status is not None:
+        check_name(status, "status")
+    for label in labels or ():
+        check_id(label, "a label")
+
+
+def _check_times(**times: int | None) -> None:
+    for name, time in times.items():
+        if time is not None:
+            check_time(time, name)
