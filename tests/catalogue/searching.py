@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from historykit import Page, Session
+from historykit import InvalidRequestError, Message, Page, Session
 from historykit.history import History
 from historykit.testing.subject import ManualClock
 
@@ -153,3 +153,57 @@ class Searching:
             "s1": "message 0 of 1",
             "s2": "message 1 of 2",
         }
+
+    async def test_a_text_is_literal(self, history: History) -> None:
+        """Each text finds itself only, whatever its signs mean to a database."""
+        stored = ["50% off", "a_b", "axb", "C++", "POL-358", "user@host.com", "don't", 'x"y', "a/b"]
+        for text in stored:
+            await history.Session(name=text).save()
+        for text in stored:
+            assert names(await history.Session.search(query=text)) == [text]
+        for text in ("(a+)+$", "*", ".*", "\\", "%_%"):
+            assert names(await history.Session.search(query=text)) == []
+        with pytest.raises(InvalidRequestError, match="not blank"):
+            await history.Session.search(query=" ")
+
+    async def test_metadata_is_literal(self, history: History) -> None:
+        """Keys and values that mean something to a database are found as they are, or not."""
+        pairs = {"x') OR 1=1 --": 1, "a.b": 1, "$where": "1", "": "", "k": "{$ne: null}"}
+        for key, value in pairs.items():
+            await history.Session(name=key, metadata={key: value}).save()
+        for key, value in pairs.items():
+            assert names(await history.Session.search(metadata={key: value})) == [key]
+        for metadata in ({"a": 1}, {"$where": 1}, {"k": "null"}, {"k": None}):
+            assert (await history.Session.search(metadata=metadata)).total == 0
+
+    async def test_a_text_is_searched_for_in_scope(self, history: History) -> None:
+        """A user's search for a text finds and counts the user's own sessions, page by page."""
+        for number in range(12):
+            user = history.as_user("ada" if number % 2 else "bob")
+            await user.append(f"s{number}", [Message("user", f"hit {number}")])
+        await history.append("nobody's", [Message("user", "hit")])
+        ada, seen = history.as_user("ada"), []
+        for number, size in enumerate((4, 2, 0)):
+            page = await ada.Session.search(query="hit", page_number=number, page_size=4)
+            assert (len(page.results), page.total, page.page_total) == (size, 6, 2)
+            seen += [hit.snippet for hit in page.hits]
+        assert sorted(seen) == sorted(f"hit {number}" for number in (1, 3, 5, 7, 9, 11))
+
+    async def test_walks_of_all_sizes(self, history: History, clock: ManualClock) -> None:
+        """Walks in pages of any size see each session once, in one order, also of equal times."""
+        for number in range(60):
+            await history.append(f"s{number:02}", [Message("user", "Hi")])
+            if number % 7 == 0:
+                clock.advance(1)
+        walks = [
+            [each.id async for each in history.Session.iterate(page_size=size)]
+            for size in (7, 25, 100)
+        ]
+        assert len(set(walks[0])) == 60
+        assert walks[0] == walks[1] == walks[2]
+        paged = []
+        for number in range(9):
+            paged += [
+                each.id for each in await history.Session.search(page_size=7, page_number=number)
+            ]
+        assert paged == walks[0]

@@ -199,6 +199,18 @@ class Writing:
         assert await contents(session) == texts
         assert await contents(session, order="desc") == texts[::-1]
 
+    async def test_scrolling_back(self, history: History) -> None:
+        """From the newest messages back, page by page, each is seen once, whatever is added."""
+        session = await history.Session().save()
+        await session.add_messages([Message("user", str(number)) for number in range(100)])
+        seen: list[str] = []
+        before = None
+        while page := await session.messages(limit=30, before=before, order="desc"):
+            seen += [each.content for each in page]
+            before = page[-1]
+            await session.add_message("user", "new")
+        assert seen == [str(number) for number in reversed(range(100))]
+
     async def test_a_turn_is_deleted_whole(self, history: History) -> None:
         """With `cascade="turn"` what belongs to a turn goes with any message of it."""
         provider = history.provider()

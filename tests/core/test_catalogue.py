@@ -31,6 +31,7 @@ from historykit import (
     register_state_type,
 )
 from historykit.memory import MemoryStore
+from historykit.pages import TextHit
 from historykit.records import SessionDraft, SessionPatch, Window
 from historykit.session_writing import change_body, create_or_change
 
@@ -293,7 +294,7 @@ async def test_a_session_that_comes_and_goes(
 
 
 async def test_a_run_is_seen(history: History) -> None:
-    """While a run holds the session it is running, and then what its end left."""
+    """While a run holds the session it is running, then what its end left; idle if it had none."""
     session = await history.Session(id="s1").save()
     await history.store.claim_run(history.key("s1"), "r", ttl=60)
     assert (await session.refresh()).run_status == RunStatus.RUNNING
@@ -302,7 +303,7 @@ async def test_a_run_is_seen(history: History) -> None:
     await change_body(history, history.key("s1"), lambda body: {"run_status": "completed"})
     assert (await session.refresh()).run_status == "completed"
     await history.store.claim_run(history.key("s1"), "r", ttl=0.000_001)
-    assert (await session.refresh()).run_status == "completed"
+    assert (await session.refresh()).run_status == "idle"
 
 
 # -- reading
@@ -377,6 +378,8 @@ async def test_a_preview_follows_the_newest_message(history: History) -> None:
         ({"metadata": {"a": []}}, "metadata"),
         ({"tags": "a"}, "tags must be a list"),
         ({"user_id": "a\0"}, "user_id"),
+        ({"query": " "}, "query must be a text that is not blank"),
+        ({"query": 5}, "query must be a text"),
     ],
     ids=str,
 )
@@ -442,6 +445,21 @@ async def test_a_text_far_back_in_a_session(history: History) -> None:
     assert (await history.Session.search(query="pin")).total == 0
 
 
+async def test_where_a_text_is(history: History) -> None:
+    """Each result has the first message with the text, and what stands around it there."""
+    session = await history.Session(name="Berry cake").save()
+    other = await history.Session(name="Cake").save()
+    await other.add_message("user", "none here")
+    found = await other.add_message("user", f"{'x' * 99}\nELDERBERRIES, {'y ' * 99}")
+    page = await history.Session.search(query="berr")
+    hits = {each.id: hit for each, hit in zip(page, page.hits, strict=True)}
+    assert hits[session.id] == TextHit(None, "Berry cake")
+    assert hits[other.id].message_id == found.id
+    assert hits[other.id].snippet.startswith("x" * 54 + " ELDERBERRIES, y y")
+    assert len(hits[other.id].snippet) < 130
+    assert (await history.Session.search()).hits == []
+
+
 async def test_a_walk_can_be_narrowed(history: History) -> None:
     """A walk takes the conditions of a search, and refuses others."""
     await history.Session(agent="a").save()
@@ -450,6 +468,8 @@ async def test_a_walk_can_be_narrowed(history: History) -> None:
         await anext(history.Session.iterate(agnet="b"))
     with pytest.raises(InvalidRequestError, match="page_size"):
         await anext(history.Session.iterate(page_size=0))
+    with pytest.raises(InvalidRequestError, match="not blank"):
+        await anext(history.Session.iterate(query=""))
 
 
 # -- messages

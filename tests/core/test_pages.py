@@ -15,8 +15,8 @@ def test_a_page_iterates_over_its_results() -> None:
 def test_attributes_can_be_read_by_name() -> None:
     """`page["total"]` is `page.total`, and another name is a `KeyError`."""
     page = Page(["a"], 3, 4, 17)
-    names = ("results", "page_number", "page_total", "total", "complete")
-    assert [page[name] for name in names] == [["a"], 3, 4, 17, True]
+    names = ("results", "page_number", "page_total", "total", "complete", "hits")
+    assert [page[name] for name in names] == [["a"], 3, 4, 17, True, []]
     with pytest.raises(KeyError, match="size"):
         page["size"]
 

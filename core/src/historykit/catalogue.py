@@ -115,7 +115,8 @@ class Session(SaveCalls, MessageCalls):
         - `metadata` finds sessions that have all of these values, `tags` those with all of these.
         - `query` finds sessions in whose name or messages the text occurs, in upper or lower case.
           It looks through the 2,000 newest sessions that meet the other conditions, or the first
-          100,000 messages of theirs: where that was not all, the page is not `complete`.
+          100,000 messages of theirs: where that was not all, the page is not `complete`. Its `hits`
+          say where the text is.
         - `page_number` counts from 0, `page_size` is 1 to 1000. A page beyond the last one is
           empty.
         - `with_total` False leaves the matches uncounted, which is faster.
@@ -152,6 +153,7 @@ class Session(SaveCalls, MessageCalls):
             None if total is None else max(1, ceil(total / page_size)),
             total,
             complete=found.complete,
+            hits=found.hits,
         )
 
     @classmethod

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Page"]
+__all__ = ["Page", "TextHit"]
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TextHit:
+    """Where a text search found its text in a session: the oldest message that has it.
+
+    `snippet` is what stands around it. Without a `message_id` it is in the name of the session.
+    """
+
+    message_id: str | None
+    snippet: str
 
 
 class Page(Generic[T]):
     """Some of the results of a search, in order, and how many there are in all.
 
     `page_number` counts from 0. `total` is the number of all matches and `page_total` that of all
-    pages, at least 1; both are None where the search was asked not to count. `complete` is False
-    where a text search ended at its bound, and there may be more than it has found.
+    pages, at least 1; both are None where the search was asked not to count.
+
+    Of a text search, `hits` says for each result where the text is, and `complete` is False where
+    the search ended at its bound, so that there may be more than it has found.
 
     A page iterates over its results, and ``page["total"]`` is the attribute of that name (aiXplain
     session module).
     """
 
-    __slots__ = ("complete", "page_number", "page_total", "results", "total")
+    __slots__ = ("complete", "hits", "page_number", "page_total", "results", "total")
 
     def __init__(
         self,
@@ -32,12 +46,14 @@ class Page(Generic[T]):
         total: int | None,
         *,
         complete: bool = True,
+        hits: Sequence[TextHit] = (),
     ) -> None:
         self.results = list(results)
         self.page_number = page_number
         self.page_total = page_total
         self.total = total
         self.complete = complete
+        self.hits = list(hits)
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.results)

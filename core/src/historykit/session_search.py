@@ -14,6 +14,7 @@ from historykit.errors import CorruptRecordError, ForbiddenError, InvalidRequest
 from historykit.ids import check_id
 from historykit.loading import decode_messages
 from historykit.moments import microseconds
+from historykit.pages import TextHit
 from historykit.records import (
     PAGE_MESSAGES,
     SessionKey,
@@ -58,6 +59,9 @@ SEARCHED_MESSAGES: Final = 100_000
 SEARCHED_SESSIONS: Final = 2_000
 """After so many sessions a text search ends."""
 
+AROUND: Final = 60
+"""How many characters a snippet has before and after the text that was found."""
+
 _FARTHEST: Final = 2**53
 """No store has so many sessions, and every database knows the number."""
 
@@ -69,6 +73,7 @@ class Found:
     records: Sequence[SessionRecord]
     total: int | None
     complete: bool = True
+    hits: Sequence[TextHit] = ()
 
 
 def build_query(
@@ -138,9 +143,10 @@ async def find_texts(
     """Return one page of the sessions that match a query and in which a text occurs.
 
     Sessions are looked through from the newest on, until there were `SEARCHED_SESSIONS` or
-    `SEARCHED_MESSAGES`.
+    `SEARCHED_MESSAGES`. Raises `InvalidRequestError` for a text that is blank.
     """
-    matches: list[SessionRecord] = []
+    check_text(text)
+    matches: list[tuple[SessionRecord, TextHit]] = []
     sessions = messages = 0
     complete = True
     wanted = folded(text)
@@ -151,23 +157,30 @@ async def find_texts(
                 break
             sessions += 1
             messages += record.message_count
-            if await _says(history, record, wanted):
-                matches.append(record)
+            hit = await _hit(history, record, wanted)
+            if hit is not None:
+                matches.append((record, hit))
     begin = _offset(page_number, page_size)
-    return Found(matches[begin : begin + page_size], len(matches), complete)
+    page = matches[begin : begin + page_size]
+    return Found([record for record, _ in page], len(matches), complete, [hit for _, hit in page])
 
 
 async def walk(
     history: History, query: SessionQuery, text: str | None
 ) -> AsyncGenerator[list[SessionRecord], None]:
-    """Yield all sessions that match, a page at a time; with `text` those in which it occurs."""
+    """Yield all sessions that match, a page at a time; with `text` those in which it occurs.
+
+    Raises `InvalidRequestError` for a text that is blank.
+    """
+    if text is not None:
+        check_text(text)
     wanted = None if text is None else folded(text)
     async with aclosing(_pages(history, query)) as pages:
         async for page in pages:
             if wanted is None:
                 yield page
             else:
-                yield [record for record in page if await _says(history, record, wanted)]
+                yield [record for record in page if await _hit(history, record, wanted)]
 
 
 async def _pages(
@@ -215,6 +228,12 @@ def check_page(page_number: object, page_size: object) -> None:
         )
 
 
+def check_text(text: object) -> None:
+    """Raise `InvalidRequestError` for a text that nothing can be searched for by."""
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidRequestError(f"query must be a text that is not blank, or None; not {text!r}")
+
+
 def folded(text: str) -> str:
     """Return a text without the differences that a text search does not see.
 
@@ -223,21 +242,30 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
-async def _says(history: History, record: SessionRecord, wanted: str) -> bool:
-    """Return whether a text occurs in the name of a session or in its messages."""
-    if wanted in folded(decode_body(record, history.codec).get("name") or ""):
-        return True
+async def _hit(history: History, record: SessionRecord, wanted: str) -> TextHit | None:
+    """Return where a text occurs in a session: in its name, or in which of its messages."""
+    name = decode_body(record, history.codec).get("name") or ""
+    if wanted in folded(name):
+        return TextHit(None, _snippet(name, wanted))
     window, more = Window(after=0), record.message_count > 0
     while more:
         page = await history.store.read(record.key, window)
-        messages = decode_messages(page.messages, record.key, codec=history.codec, skipped=[])
-        if any(wanted in folded(message.text) for message in messages):
-            return True
+        for row in page.messages:
+            for message in decode_messages([row], record.key, codec=history.codec, skipped=[]):
+                if wanted in folded(message.text):
+                    return TextHit(row.id, _snippet(message.text, wanted))
         more = page.more
         if more:
             window = Window(after=page.messages[-1].sequence)
             await asyncio.sleep(0)  # not every store waits for something when it reads
-    return False
+    return None
+
+
+def _snippet(text: str, wanted: str) -> str:
+    """Return what stands around the place where a text occurs, on one line."""
+    # Folding may make a text longer: then this is about the place.
+    begin = max(0, folded(text).index(wanted) - AROUND)
+    return " ".join(text[begin : begin + len(wanted) + 2 * AROUND].split())
 
 
 def _user(history: History, user_id: str | None) -> str | None:
