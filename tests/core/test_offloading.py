@@ -21,8 +21,11 @@ from historykit import (
     StorageUnavailableError,
     VersionConflictError,
 )
+from historykit.exporting import export_sessions
 from historykit.ids import new_id
+from historykit.importing import import_conversations
 from historykit.offloading import DATA_MARK
+from historykit.portable import write_line
 from historykit.store_provider import OwningHistoryProvider
 
 pytestmark = pytest.mark.asyncio
@@ -266,6 +269,21 @@ async def test_an_agent_sees_its_data(history: History) -> None:
     await agent.run("And?", session=session)
     assert seen == [["data"], ["data", "text", "text"]]
     assert len(await stored(history)) == 1
+
+
+async def test_an_export_has_the_data(history: History, tmp_path: Path) -> None:
+    """What is exported is the whole message, for a store that has no such data."""
+    message = nested()
+    await history.append("s", [message], offload_data_over=OVER)
+    lines = [write_line(line) for line in [each async for each in export_sessions(history)]]
+    path = tmp_path / "export.jsonl"
+    path.write_bytes(b"".join(lines))
+    async with historykit.open_history("memory") as other:
+        with path.open("rb") as file:
+            await import_conversations(other, file)
+        await other.append("s", [message])
+        (loaded,) = await other.load("s")
+        assert loaded.to_dict() == message.to_dict()
 
 
 async def test_offloading_needs_a_place(tmp_path: Path) -> None:

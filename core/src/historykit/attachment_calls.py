@@ -15,6 +15,7 @@ from historykit.records import (
     MessageDraft,
     SessionDraft,
     SessionKey,
+    SessionRecord,
     StoredMessage,
 )
 from historykit.store import HistoryStore
@@ -111,6 +112,12 @@ class AttachmentCalls:
         own = {url for url in kept if folder.owns(url)}
         return (folder, own) if own else None
 
+    async def _folder_in(self, record: SessionRecord) -> AttachmentFolder | None:
+        """Return the attachments of a session as it was when it was read."""
+        if self._space is None:
+            return None
+        return await self._space.folder(record.key, record.incarnation)
+
     async def _folder_of(self, key: SessionKey) -> AttachmentFolder | None:
         """Return the attachments of a session as it is now, None where there can be none."""
         if self._space is None:
@@ -119,7 +126,7 @@ class AttachmentCalls:
             record = await self.store.read_session(key)
         except NotFoundError:
             return None
-        return await self._space.folder(key, record.incarnation)
+        return await self._folder_in(record)
 
     async def _offloaded(
         self,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from historykit.codec import MessageCodec
 from historykit.errors import ConflictError, DecodeError
 from historykit.history import History
+from historykit.offloading import inlined
 from historykit.portable import VERSION, ExportedMessage, ExportedSession, ExportEnd, ExportStart
 from historykit.records import (
     MAIN_STREAM,
@@ -38,7 +39,8 @@ async def export_sessions(
     A history of one user spans that user's sessions, any other one those of all users. Of each
     session the main stream comes first. Messages are those that are there when their page is read.
     All sessions need `Capability.CATALOGUE`. Raises `NotFoundError`, `ConflictError` where a
-    session is deleted meanwhile, and `DecodeError` for a message that cannot be read.
+    session is deleted meanwhile, and `DecodeError` for a message that cannot be read. Data that is
+    stored apart is in its place again; attachments are the links that their messages have.
     """
     only = None if session_id is None else await history.store.read_session(history.key(session_id))
     sessions = messages = 0
@@ -93,6 +95,7 @@ async def _messages(
     history: History, record: SessionRecord, stream: str
 ) -> AsyncIterator[ExportedMessage]:
     window, more = Window(after=0), True
+    folder = await history._folder_in(record)
     while more:
         page = await history.store.read(record.key, window, stream=stream)
         if page.incarnation != record.incarnation:
@@ -100,7 +103,10 @@ async def _messages(
                 f"session {record.key.session_id!r} was deleted while it was exported; export again"
             )
         for row in page.messages:
-            yield _exported_message(row, record.key, stream, history.codec)
+            message = _exported_message(row, record.key, stream, history.codec)
+            if folder is not None:
+                message = replace(message, message=await inlined(message.message, folder))
+            yield message
         more = page.more
         if more:
             window = Window(after=page.messages[-1].sequence)

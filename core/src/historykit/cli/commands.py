@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 import click
 
+from historykit.cli.attachments import attachments
 from historykit.cli.backends import backends, check
 from historykit.cli.conformance import conformance
 from historykit.cli.demo import demo
@@ -32,5 +33,5 @@ def historykit(debug: bool) -> None:
     """
 
 
-for command in (demo, import_, export, show, sessions, backends, check, conformance):
+for command in (demo, import_, export, show, sessions, attachments, backends, check, conformance):
     historykit.add_command(command)
