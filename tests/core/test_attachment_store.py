@@ -49,6 +49,7 @@ async def test_what_is_put_can_be_read(store: Any, size: int) -> None:
     blob = await store.put("o/s", source)
     assert (await read(store, blob.key), blob.size) == (data, size)
     assert await store.stat(blob.key) == blob
+    assert await store.exists(blob.key)
     assert max([len(piece) async for piece in store.read(blob.key)]) <= CHUNK
 
 
@@ -169,6 +170,7 @@ async def test_what_is_not_there_is_deleted_without_complaint(store: Any) -> Non
     await store.delete_folder("o/t")
     await store.delete_folder("o/t")
     for key in (blob.key, other.key):
+        assert not await store.exists(key)
         with pytest.raises(NotFoundError):
             await store.stat(key)
         with pytest.raises(NotFoundError):

@@ -154,7 +154,7 @@ async def test_what_comes_and_goes_during_a_sweep_is_no_loss(history: History) -
     chat = await history.Session(id="s").save()
     old = await chat.add_message("user", "a", attachments=["notes.txt"])
     store: Any = history.attachments.store
-    find, stat = store.find, store.stat
+    find, exists = store.find, store.exists
 
     async def finding(folder: str) -> Any:
         await find(folder)
@@ -165,9 +165,9 @@ async def test_what_comes_and_goes_during_a_sweep_is_no_loss(history: History) -
     async def deleting(key: str) -> Any:
         if key in (old.attachments or ())[0].url:
             await history.store.delete_session(history.key("s"))
-        return await stat(key)
+        return await exists(key)
 
-    store.find, store.stat = finding, deleting
+    store.find, store.exists = finding, deleting
     report = await history.sweep_attachments(older_than=0, verify=True)
     assert (report.missing, report.orphans) == ((), ())
 

@@ -268,6 +268,22 @@ async def test_a_file_that_cannot_be_stored_is_named(
     assert await stored(history) == []
 
 
+async def test_a_file_that_cannot_be_read_is_closed(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the first bytes cannot be read, the file does not stay open."""
+
+    class Unreadable(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    file = Unreadable()
+    monkeypatch.setattr(history.attachments, "open_file", lambda path: file)
+    with pytest.raises(FileUploadError, match="Input/output error"):
+        await resolve_attachments(history, ["photo.png"])
+    assert file.closed
+
+
 async def test_a_cancelled_resolving_leaves_nothing(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:

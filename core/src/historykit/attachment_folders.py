@@ -51,11 +51,7 @@ class AttachmentFolder:
 
     async def has(self, url: str) -> bool:
         """Return whether a blob is there."""
-        try:
-            await self._store.stat(self._own(url))
-        except NotFoundError:
-            return False
-        return True
+        return await self._store.exists(self._own(url))
 
     async def put(
         self, source: BinaryIO, *, name: str | None = None, limit: int | None = None

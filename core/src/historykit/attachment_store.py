@@ -86,6 +86,9 @@ class AttachmentStore(Protocol):
     async def stat(self, key: str) -> StoredBlob:
         """Return what is known of a blob."""
 
+    async def exists(self, key: str) -> bool:
+        """Return whether a blob is there."""
+
     async def find(self, folder: str) -> list[StoredBlob]:
         """Return the blobs in a folder and in the folders in it, and what is left of puts that did
         not end."""
@@ -166,6 +169,10 @@ class FsspecAttachmentStore:
     async def stat(self, key: str) -> StoredBlob:
         """Return what is known of a blob."""
         return await self._call("stat", self._stat, key)
+
+    async def exists(self, key: str) -> bool:
+        """Return whether a blob is there."""
+        return bool(await self._call("exists", self._files.exists, self._path(key)))
 
     async def find(self, folder: str) -> list[StoredBlob]:
         """Return the blobs in a folder and in the folders in it."""

@@ -135,11 +135,7 @@ class _Sweep:
     async def _missing(self, record: SessionRecord, message_id: str, url: str) -> None:
         """Report a message without its bytes, unless they came or it went after the listing."""
         store = self.space.attachments.store
-        try:
-            await store.stat(store.key(url) or "")
-        except NotFoundError:
-            pass
-        else:
+        if await store.exists(store.key(url) or ""):
             return
         try:
             await self.history.store.read_message(record.key, message_id)
