@@ -327,6 +327,31 @@ async def test_an_export_begins_and_ends_with_what_it_is(history: History) -> No
     assert lines[-1] == ExportEnd(4, 8)
 
 
+async def test_a_session_is_the_same_one_after_an_export(history: History, other: History) -> None:
+    """Name, metadata, tags, config, state and what is beside messages move, and can be searched."""
+    session = await history.Session(
+        id="s1",
+        name="n",
+        metadata={"a": 1},
+        tags=["t"],
+        execution_config={"budget": {"max_cost": 1}},  # type: ignore[arg-type]
+    ).save()
+    agents = session.as_agent_session()
+    agents.state["exact"] = {1, 2}
+    await history.save_state(agents)
+    await session.add_message("user", "Hi", "req_1")
+    answer = await session.add_message("assistant", "Hello", "req_1")
+    await session.react(answer.id, "LIKE")
+    await imported(other, await exported(history))
+    (found,) = await other.Session.search(metadata={"a": 1}, tags=["t"])
+    assert {**found.to_dict(), "updatedAt": ""} == {
+        **(await session.refresh()).to_dict(),
+        "updatedAt": "",
+    }
+    assert await found.messages() == await session.messages()
+    assert found.as_agent_session().state == {"exact": {1, 2}}
+
+
 async def test_one_session_is_exported(history: History) -> None:
     """With its id, one session and its messages are exported, and no other."""
     await everything(history)

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from historykit.history import History, open_history
     from historykit.loading import LoadedHistory
     from historykit.messages import Message
-    from historykit.pages import Page
+    from historykit.pages import Page, TextHit
     from historykit.plugins import BackendSpec, list_backends, load_backend, register
     from historykit.providers import (
         BaseContextProvider,
@@ -155,6 +155,7 @@ __all__ = [
     "StoreClosedError",
     "StoreHistoryProvider",
     "SupportsAgentRun",
+    "TextHit",
     "TooLargeError",
     "TranscriptDivergedError",
     "ValidationError",
@@ -215,7 +216,7 @@ _NAMES = {
     "history": ("History", "open_history"),
     "loading": ("LoadedHistory",),
     "messages": ("Message",),
-    "pages": ("Page",),
+    "pages": ("Page", "TextHit"),
     "plugins": ("BackendSpec", "list_backends", "load_backend", "register"),
     "providers": (
         "BaseContextProvider",
