@@ -42,7 +42,7 @@ def test_each_line_is_warned_of_once_by_default():
 @pytest.mark.asyncio
 async def test_a_warning_of_a_task_of_another_thread_points_at_who_waits_for_it():
     """Where the loop itself calls, the line that waits in another thread is the application's."""
-    waiting = Caller("app.py", 7, "app", {})
+    waiting = Caller("app.py", 7, {})
     calling.set(waiting)
     asyncio.get_running_loop().call_soon(warn_caller, "careful", UserWarning)
     with pytest.warns(UserWarning, match="careful") as caught:

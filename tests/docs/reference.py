@@ -80,6 +80,12 @@ PAGES = (
             "attachment_sweep",
         ),
     ),
+    Page(
+        "sync",
+        "Without asyncio",
+        "The classes whose calls block.",
+        ("sync",),
+    ),
     Page("errors", "Errors", "What is raised.", ("errors",)),
     Page(
         "transfer",

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from historykit.responses import AgentResponse, AgentResponseUpdate
     from historykit.serialization import OpaqueValue, register_state_type
     from historykit.session_messages import SessionMessage, SessionMessageAttachment
-    from historykit.session_runs import RunResult
+    from historykit.session_runs import BoundAgent, RunResult
     from historykit.sessions import AgentSession, SessionContext
     from historykit.statuses import (
         AttachmentType,
@@ -102,6 +102,7 @@ __all__ = [
     "BackendSpec",
     "BaseContextProvider",
     "BaseHistoryProvider",
+    "BoundAgent",
     "Budget",
     "Capability",
     "CapabilityNotSupportedError",
@@ -228,7 +229,7 @@ _NAMES = {
     "responses": ("AgentResponse", "AgentResponseUpdate"),
     "serialization": ("OpaqueValue", "register_state_type"),
     "session_messages": ("SessionMessage", "SessionMessageAttachment"),
-    "session_runs": ("RunResult",),
+    "session_runs": ("BoundAgent", "RunResult"),
     "sessions": ("AgentSession", "SessionContext"),
     "statuses": ("AttachmentType", "MessageRole", "Reaction", "RunStatus", "SessionStatus"),
     "store": ("HistoryStore",),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import warnings
 from contextvars import ContextVar
-from types import FrameType
 from typing import Any, Final, NamedTuple, Self
 
 __all__ = ["Caller", "calling", "warn_caller"]
 
-_OWN: Final = (__name__.partition(".")[0],)
+_OWN: Final = __name__.partition(".")[0]
 _LOOP: Final = ("asyncio", "threading", "contextvars")
 """What stands at the bottom of the stack where a task runs that nobody awaits in this thread."""
 
@@ -20,24 +19,15 @@ class Caller(NamedTuple):
 
     filename: str
     lineno: int
-    module: str
-    registry: dict[Any, Any]
-
-    @classmethod
-    def of(cls, frame: FrameType) -> Self:
-        """Return the line that a frame is at."""
-        names = frame.f_globals
-        registry = names.setdefault("__warningregistry__", {})
-        module = names.get("__name__", "<unknown>")
-        return cls(frame.f_code.co_filename, frame.f_lineno, module, registry)
+    names: dict[str, Any]
 
     @classmethod
     def here(cls) -> Self:
         """Return the line outside of historykit that called into it."""
         frame = sys._getframe(1)
-        while frame.f_back is not None and _is_of(frame, _OWN):
+        while frame.f_back is not None and _package(frame.f_globals) == _OWN:
             frame = frame.f_back
-        return cls.of(frame)
+        return cls(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
 
 
 calling: ContextVar[Caller | None] = ContextVar("calling", default=None)
@@ -51,13 +41,18 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     thread that called where `historykit.sync` runs it in another.
     """
     caller = Caller.here()
-    if caller.module.partition(".")[0] in _LOOP:
+    if _package(caller.names) in _LOOP:
         caller = calling.get() or caller
     warnings.warn_explicit(
-        message, category, caller.filename, caller.lineno, caller.module, caller.registry
+        message,
+        category,
+        caller.filename,
+        caller.lineno,
+        caller.names.get("__name__", "<unknown>"),
+        caller.names.setdefault("__warningregistry__", {}),
     )
 
 
-def _is_of(frame: FrameType, packages: tuple[str, ...]) -> bool:
-    module: str = frame.f_globals.get("__name__", "")
-    return module.partition(".")[0] in packages
+def _package(names: dict[str, Any]) -> str:
+    module: str = names.get("__name__", "")
+    return module.partition(".")[0]

@@ -1,0 +1,147 @@
+"""An event loop in a thread of its own, for callers that have none."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from historykit.callers import Caller, calling
+from historykit.errors import HistoryKitError, WrongLoopError
+
+__all__ = ["Portal"]
+
+T = TypeVar("T")
+
+PATIENCE: Final = 10.0
+"""Seconds that somebody waits for a loop to come to its end, such as the interpreter's exit."""
+
+END: Final = object()
+
+
+class Portal:
+    """Runs async functions on a loop in a background thread, and waits for what they return.
+
+    The thread begins with the first call. It ends with `close`, with the last reference to the
+    portal, or with the interpreter; `finish` is run on the loop before. After `close`, and in a
+    forked process, the next call begins another one.
+    """
+
+    def __init__(self, finish: Callable[[], Awaitable[object]]) -> None:
+        self._finish = finish
+        self._lock = threading.Lock()
+        self._life: Life | None = None
+        self._end: weakref.finalize[[], Portal] | None = None
+
+    def call(self, function: Callable[..., Awaitable[T]], /, *args: Any, **kwargs: Any) -> T:
+        """Return what an async function returns. It runs in a copy of the caller's context.
+
+        An interrupt, such as Control-C, cancels it. Raises `WrongLoopError` where the caller runs
+        on an event loop, which would stand still meanwhile.
+        """
+        _refuse_loops()
+
+        async def work() -> T:
+            return await function(*args, **kwargs)
+
+        token = calling.set(Caller.here())
+        try:
+            future: Future[T] = asyncio.run_coroutine_threadsafe(work(), self._loop())
+        finally:
+            calling.reset(token)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
+        """Yield what an async generator yields, one call each."""
+
+        async def following() -> Any:
+            return await anext(items, END)
+
+        try:
+            while (item := self.call(following)) is not END:
+                yield item
+        finally:
+            self.call(items.aclose)
+
+    def close(self) -> None:
+        """End the loop and the thread. Closing twice does nothing.
+
+        Raises what `finish` raises, after that.
+        """
+        with self._lock:
+            life, end = self._life, self._end
+            self._life = self._end = None
+        if life is not None and end is not None and life.is_here():
+            end()
+            life.raise_failure()
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._life is None or not self._life.is_here():
+                self._life = Life(self._finish)
+                self._end = weakref.finalize(self, self._life.end)
+            return self._life.loop
+
+
+class Life:
+    """One thread with one loop, from its beginning to its end."""
+
+    loop: asyncio.AbstractEventLoop
+    stop: asyncio.Event
+
+    def __init__(self, finish: Callable[[], Awaitable[object]]) -> None:
+        self._process = os.getpid()
+        self._finish = finish
+        self._failure: HistoryKitError | None = None
+        self._begun = threading.Event()
+        # A daemon, because the interpreter waits for the others before it ends any of them.
+        self._thread = threading.Thread(target=self._run, name="historykit.sync", daemon=True)
+        self._thread.start()
+        self._begun.wait()
+
+    def _run(self) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._live())
+
+    async def _live(self) -> None:
+        self.loop, self.stop = asyncio.get_running_loop(), asyncio.Event()
+        self._begun.set()
+        await self.stop.wait()
+        try:
+            await self._finish()
+        except HistoryKitError as error:
+            self._failure = error
+
+    def is_here(self) -> bool:
+        """Return whether the thread is one of this process: threads do not come along in a fork."""
+        return self._process == os.getpid()
+
+    def raise_failure(self) -> None:
+        """Raise the error of what was done at the end, if there was one."""
+        if self._failure is not None:
+            raise self._failure
+
+    def end(self) -> None:
+        """End the loop, and wait for it, unless it is the loop itself that lets go."""
+        if self.is_here():
+            self.loop.call_soon_threadsafe(self.stop.set)
+            if threading.current_thread() is not self._thread:
+                self._thread.join(PATIENCE)
+
+
+def _refuse_loops() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise WrongLoopError(
+        "historykit.sync waits for its calls, and the event loop that this one was made on would "
+        "stand still; use historykit itself here, and await it"
+    )
