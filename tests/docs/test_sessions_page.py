@@ -1,4 +1,4 @@
-"""Looks whether the table of what holds the session module is about tests that there are."""
+"""Looks whether the tables of the page of sessions are about tests that there are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from tests.packaging.workspace import ROOT
 
 PAGE = (ROOT / "docs" / "sessions.md").read_text("utf-8")
-TABLE = PAGE.partition("## What holds what is documented")[2]
-ROWS = re.findall(r"(?m)^\| (.+?) \| .+ \| (`.+`) \|$", TABLE)
+TABLES = PAGE.partition("## What holds what is documented")[2]
+ROWS = re.findall(r"(?m)^\| (.+?) \| .+ \| (`.+`) \|$", TABLES)
 
 
 def known_tests(folder: str) -> set[str]:
@@ -31,9 +31,15 @@ def names(body: list[ast.stmt]) -> set[str]:
 
 
 def test_every_row_has_a_test() -> None:
-    """No row of the table is left out by the test below."""
-    lines = [line for line in TABLE.splitlines() if line.startswith("| ")]
-    assert len(ROWS) == len(lines) - 2 > 30
+    """No row of the two tables is left out by the test below."""
+    lines = [line for line in TABLES.splitlines() if line.startswith("| ")]
+    assert len(ROWS) == len(lines) - 2 * 2 > 60
+
+
+def test_the_differences_are_numbered() -> None:
+    """There are thirty, and none is missing."""
+    numbers = [item.partition(".")[0] for item, _ in ROWS if item[0].isdigit()]
+    assert numbers == [str(number) for number in range(1, 31)]
 
 
 @pytest.mark.parametrize(("item", "tests"), ROWS, ids=[item for item, _ in ROWS])
