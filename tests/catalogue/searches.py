@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-import pytest
 import pytest_asyncio
 
 from historykit.chat_completions import from_chat_completions
 from historykit.history import History
 from historykit.memory import MemoryStore
-from historykit.plugins import load_backend
 from historykit.records import (
     SessionDraft,
     SessionKey,
@@ -24,10 +21,10 @@ from historykit.records import (
     SessionSlice,
 )
 from historykit.store import HistoryStore
-from historykit.testing.subject import START, ManualClock, StoreSubject
+from historykit.testing.subject import START, ManualClock
 from tests.data import conversations
 
-__all__ = ["SearchTests"]
+__all__ = ["Searches"]
 
 AGENTS = ("airline", "reasoning", "math", "coding", "")
 USERS = ("", "ada", "bob", "Ada", "charlie", "dora", "été")
@@ -50,36 +47,27 @@ Stores = tuple[HistoryStore, HistoryStore]
 """The store under test, and a memory store with the same in it."""
 
 
-class SearchTests:
-    """All conversations as sessions of five agents and seven users. A subclass names the backend
-    and defines the fixture `backend_config`."""
-
-    backend = ""
+class Searches:
+    """All conversations as sessions of five agents and seven users."""
 
     @pytest_asyncio.fixture
-    async def stores(self, backend_config: Mapping[str, object]) -> AsyncIterator[Stores]:
+    async def stores(self, history: History, clock: ManualClock) -> AsyncIterator[Stores]:
         """The store and a memory store, filled alike."""
-        clock = ManualClock()
-        subject = StoreSubject(load_backend(self.backend), backend_config)
-        store = subject.spec.make_store(subject.config, clock=clock)
-        reference = MemoryStore(clock=clock)
-        async with AsyncExitStack() as stack:
+        store = history.store
+        async with MemoryStore(clock=clock) as reference:
             for each in (store, reference):
-                await stack.enter_async_context(each)
                 await fill(each)
             yield store, reference
             for record in await every(reference):
                 await store.delete_session(record.key)
             assert await every(store) == []
 
-    @pytest.mark.asyncio
     async def test_filters_find_the_same(self, stores: Stores) -> None:
         """Every filter alone, every pair of them and all together find the same sessions, with the
         same fields, counts and times, in the same order, and the same total."""
         found = [await found_alike(stores, query) for query in queries()]
         assert sum(0 < len(each.records) < 90 for each in found) > 100
 
-    @pytest.mark.asyncio
     async def test_pages_are_the_same(self, stores: Stores) -> None:
         """Pages by number and pages that go on behind a session have the same sessions, and say
         alike whether there are more; with a total and without."""
@@ -92,7 +80,6 @@ class SearchTests:
                 behind = page.records[-1].position
                 page = await found_alike(stores, replace(first, position=behind))
 
-    @pytest.mark.asyncio
     async def test_messages_are_the_same(self, stores: Stores) -> None:
         """The sessions that are found have the same messages, and the same newest one."""
         records = await every(stores[1])
@@ -106,7 +93,6 @@ class SearchTests:
             assert bodies[0]
             assert bodies[0] == bodies[1]
 
-    @pytest.mark.asyncio
     async def test_changes_are_found_the_same(self, stores: Stores) -> None:
         """After sessions were changed and deleted, searches still agree."""
         records = await every(stores[1])

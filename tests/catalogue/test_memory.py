@@ -8,6 +8,7 @@ from tests.catalogue.backends import OnMemory
 from tests.catalogue.running import Runs
 from tests.catalogue.scope import Scope
 from tests.catalogue.searching import Searching
+from tests.catalogue.wording import Wording
 from tests.catalogue.writing import Writing
 
 pytestmark = pytest.mark.asyncio
@@ -35,3 +36,7 @@ class TestRuns(Runs, OnMemory):
 
 class TestAttaching(Attaching, OnMemory):
     """Files that are attached to messages."""
+
+
+class TestWording(Wording, OnMemory):
+    """How texts and filters are compared."""

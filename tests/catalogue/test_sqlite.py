@@ -7,7 +7,9 @@ from tests.catalogue.attaching import Attaching
 from tests.catalogue.backends import OnSQLite
 from tests.catalogue.running import Runs
 from tests.catalogue.scope import Scope
+from tests.catalogue.searches import Searches
 from tests.catalogue.searching import Searching
+from tests.catalogue.wording import Wording
 from tests.catalogue.writing import Writing
 
 pytestmark = pytest.mark.asyncio
@@ -35,3 +37,11 @@ class TestRuns(Runs, OnSQLite):
 
 class TestAttaching(Attaching, OnSQLite):
     """Files that are attached to messages."""
+
+
+class TestSearches(Searches, OnSQLite):
+    """What searches find among real conversations."""
+
+
+class TestWording(Wording, OnSQLite):
+    """How texts and filters are compared."""

@@ -11,7 +11,15 @@ from historykit.backends import BackendSpec
 from historykit.errors import StorageError
 from historykit.ids import new_id
 from historykit.plugins import load_backend
-from historykit.records import AppendReceipt, AppendRequest, SessionKey, Slice, Window
+from historykit.records import (
+    AppendReceipt,
+    AppendRequest,
+    MessageSelector,
+    ReplaceRequest,
+    SessionKey,
+    Slice,
+    Window,
+)
 from historykit_redis import RedisConfig, RedisStore
 
 __all__ = ["WRONG_STORES", "spec_of"]
@@ -50,6 +58,17 @@ class Tears(RedisStore):
         for draft in request.drafts:
             receipt = await super()._append(replace(request, drafts=(draft,)))
         return receipt
+
+
+class EmptiesBefore(RedisStore):
+    """Deletes what it replaces before it stores what takes its place."""
+
+    async def _replace(self, request: ReplaceRequest) -> AppendReceipt:
+        everything = MessageSelector(stream=request.stream, first=0)
+        await self._delete_messages(request.key, everything, request.now)
+        return await super()._replace(
+            replace(request, expected_version=request.expected_version + 1)
+        )
 
 
 class Renames(RedisStore):
@@ -113,6 +132,7 @@ WRONG_STORES: dict[type[RedisStore], tuple[str, ...]] = {
         "test_history_is_loaded_in_one_round_trip_for_each_page",
     ),
     ReadsAll: ("test_save_costs_the_same_on_a_long_session",),
+    EmptiesBefore: ("test_replacement_that_is_cut_off_is_whole_or_absent",),
     Tears: ("test_save_that_is_cut_off_is_whole_or_absent",),
     Renames: ("test_save_whose_answer_is_lost_is_stored_once", "test_save_waits_out_a_stall"),
     Clings: ("test_broken_connections_are_replaced", "test_outage_in_the_middle_of_saves"),

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.catalogue.searches import SearchTests
+from tests.catalogue.backends import OnRedis
+from tests.catalogue.searches import Searches
+
+pytestmark = pytest.mark.asyncio
 
 
-class TestRedisCluster(SearchTests):
-    """The searches that tests/catalogue makes on one server, where the catalogue is on another node
-    than most sessions."""
-
-    backend = "redis"
+class TestRedisCluster(Searches, OnRedis):
+    """What searches find among real conversations, where the catalogue is on another node than most
+    sessions."""
 
     @pytest.fixture
-    def backend_config(self, cluster_url: str) -> dict[str, object]:
+    def settings(self, cluster_url: str) -> dict[str, Any]:
         return {"url": cluster_url, "prefix": "searches:"}

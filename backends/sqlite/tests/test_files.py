@@ -7,6 +7,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from historykit.errors import (
     StorageUnavailableError,
     TooLargeError,
 )
-from historykit.records import MessageSelector, SessionDraft, SessionKey, SessionQuery, Window
+from historykit.records import MessageSelector, SessionKey, SessionQuery, Window
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_sqlite import SQLiteConfig, SQLiteStore
 from historykit_sqlite.files import DatabaseFile
@@ -271,10 +272,10 @@ async def test_bounds_beyond_all_numbers_are_bounds(make: Make, key: SessionKey)
 
 
 async def test_a_name_that_sqlite_has_not_is_refused(make: Make, key: SessionKey) -> None:
-    """A surrogate in a status is a refused request."""
+    """A surrogate in a role is a refused request."""
     async with make() as store:
         with pytest.raises(InvalidRequestError, match="no surrogates"):
-            await store.create_session(key, SessionDraft(status="\ud800"))
+            await store.append(key, [replace(draft(), role="\ud800")])
 
 
 async def test_a_row_that_sqlite_has_not_room_for(make: Make, key: SessionKey) -> None:

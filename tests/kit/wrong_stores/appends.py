@@ -12,6 +12,8 @@ from historykit.records import (
     SessionDraft,
     SessionKey,
     SessionRecord,
+    Slice,
+    Window,
 )
 from tests.kit.wrong_stores.lies import Lie, SharedLie, wrong
 
@@ -141,6 +143,21 @@ class ChecksTheVersionFirst(Lie):
         expected = request.expected_version
         if expected is not None and expected != version:
             raise VersionConflictError("conflict", expected=expected, actual=version)
+        return await super()._append(request)
+
+
+@wrong("test_of_two_who_read_a_version_one_goes_on")
+class ExpectsWhatItReadLast(SharedLie):
+    """Compares an expected version with the one that it read last itself."""
+
+    async def _read(self, key: SessionKey, window: Window, stream: str) -> Slice:
+        page = await super()._read(key, window, stream)
+        self._seen = {**getattr(self, "_seen", {}), key: page.version}
+        return page
+
+    async def _append(self, request: AppendRequest) -> AppendReceipt:
+        if request.expected_version == getattr(self, "_seen", {}).get(request.key):
+            request = replace(request, expected_version=None)
         return await super()._append(request)
 
 

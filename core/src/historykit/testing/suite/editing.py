@@ -310,15 +310,18 @@ class EditingTests:
         """A replacement with the id of a message of another stream is refused, and changes
         nothing; one with ids of the stream itself is not."""
         key = subject.key()
-        mine, other = draft("a"), draft("b")
-        await store.append(key, [mine])
+        mine, other = drafts("m", 10), draft("b")
+        await store.append(key, mine)
         await store.append(key, [other], stream="audit")
+        before = await store.read(key)
+        batch = [*drafts("new", 3), other, draft("last")]
         with pytest.raises(ConflictError):
-            await store.replace(key, [other], expected_version=2)
-        assert await subject.texts(store, key) == ["a"]
-        receipt = await store.replace(key, [mine], expected_version=2)
-        assert receipt.ids == (mine.id,)
-        assert await subject.texts(store, key) == ["a"]
+            await store.replace(key, batch, expected_version=2)
+        assert await store.read(key) == before
+        assert await subject.texts(store, key, stream="audit") == ["b"]
+        receipt = await store.replace(key, mine[:5], expected_version=2)
+        assert receipt.ids == tuple(each.id for each in mine[:5])
+        assert await subject.texts(store, key) == numbered("m", 5)
 
     @since("0.1")
     @EDIT

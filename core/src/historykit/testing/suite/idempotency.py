@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from historykit.capabilities import Guarantee
 from historykit.errors import ConflictError, NotFoundError, VersionConflictError
+from historykit.records import SessionPatch
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts, numbered
-from historykit.testing.rules import since
+from historykit.testing.rules import requires, since
 from historykit.testing.subject import StoreSubject
 
 __all__ = ["IdempotencyTests"]
@@ -148,6 +150,30 @@ class IdempotencyTests:
             assert (caught.value.expected, caught.value.actual) == (expected, 2)
         await store.append(key, [draft("c")])
         assert await subject.texts(store, key) == ["a", "b", "c"]
+
+    @since("0.1")
+    @requires(Guarantee.SHARED)
+    async def test_of_two_who_read_a_version_one_goes_on(
+        self, subject: StoreSubject, store: HistoryStore
+    ) -> None:
+        """Of two stores that read a session at the same version the one that appends first goes on,
+        also where fields of the session were changed since; the other one conflicts and writes
+        nothing. An append that expects no version goes through."""
+        key = subject.key()
+        async with subject.store() as second:
+            for number in range(7):
+                await store.append(key, [draft(f"m {number}")])
+            versions = [(await each.read(key)).version for each in (store, second)]
+            assert versions == [7, 7]
+            await second.patch_session(key, SessionPatch(body=b"renamed"))
+            receipt = await store.append(key, [draft("m 7")], expected_version=7)
+            assert receipt.version == 8
+            with pytest.raises(VersionConflictError) as caught:
+                await second.append(key, drafts("late", 2), expected_version=7)
+            assert (caught.value.expected, caught.value.actual) == (7, 8)
+            assert await subject.texts(store, key) == numbered("m", 8)
+            assert (await second.append(key, [draft("m 8")])).version == 9
+        assert await subject.texts(store, key) == numbered("m", 9)
 
     @since("0.1")
     async def test_expected_version_of_no_session_is_zero(

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from historykit.capabilities import Capability
 from historykit.errors import StorageError
 from historykit.ids import new_id
 from historykit.messages import Message
@@ -17,7 +18,7 @@ from historykit.records import PAGE_MESSAGES, AppendReceipt, SessionKey, Slice, 
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts, numbered, texts
 from historykit.testing.proxy import TcpProxy, Traffic
-from historykit.testing.rules import since
+from historykit.testing.rules import requires, since
 from historykit.testing.subject import StoreSubject, read_all
 from historykit.testing.suite.concurrency import whole_batches
 
@@ -127,6 +128,30 @@ class NetworkTests:
                 assert found in ([numbered("m", 3)] if is_done else [[], numbered("m", 3)])
                 await far.append(key, batch)
                 assert texts(await read_all(store, key)) == numbered("m", 3)
+
+    @since("0.1")
+    @requires(Capability.EDIT)
+    async def test_replacement_that_is_cut_off_is_whole_or_absent(
+        self, subject: StoreSubject, store: HistoryStore, far: HistoryStore, proxy: TcpProxy
+    ) -> None:
+        """Replacements that an outage meets at different points are there whole, or what they were
+        to replace is."""
+        proxy.delay = DELAY
+        for attempt in range(3):
+            keys = [subject.key(f"{attempt} {moment}") for moment in range(15)]
+            for key in keys:
+                await store.append(key, drafts("old", 10))
+            replacing = []
+            for key in keys:
+                call = far.replace(key, drafts("new", 5), expected_version=1)
+                replacing.append(asyncio.create_task(call))
+                await asyncio.sleep(DELAY / 5)
+            async with proxy.down():
+                done = [await _succeeds(each) for each in replacing]
+            for key, is_done in zip(keys, done, strict=True):
+                found = texts(await read_all(store, key))
+                new, old = numbered("new", 5), numbered("old", 10)
+                assert found in ([new] if is_done else [old, new])
 
     @since("0.1")
     async def test_save_whose_answer_is_lost_is_stored_once(
