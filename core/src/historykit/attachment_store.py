@@ -34,6 +34,9 @@ Ts = TypeVarTuple("Ts")
 CHUNK: Final = 1 << 20
 INCOMING: Final = "incoming"
 
+READING: Final = ("copy", "link", "read", "stat")
+"""The operations on a blob that has to be there."""
+
 MOVES: Final = 5
 """How often a blob is moved to its key, where its folder is deleted at the same time."""
 
@@ -160,7 +163,7 @@ class FsspecAttachmentStore:
         digest, size = hashlib.sha256(), (await self.stat(key)).size
         for start in range(0, max(size, 1), CHUNK):
             end = min(start + CHUNK, size)
-            piece = await self._call("read", self._files.cat_file, self._path(key), start, end)
+            piece = await self._call("read", self._piece, key, start, end)
             digest.update(piece)
             if end == size:
                 _compare(key, digest.hexdigest())
@@ -256,6 +259,9 @@ class FsspecAttachmentStore:
         path = self._path(key)
         return self._blob(path, self._files.info(path))
 
+    def _piece(self, key: str, start: int, end: int) -> bytes:
+        return bytes(self._files.cat_file(self._path(key), start=start, end=end))
+
     def _find(self, folder: str) -> list[StoredBlob]:
         self._files.invalidate_cache()
         found = self._files.find(self._path(folder), detail=True)
@@ -306,9 +312,9 @@ class FsspecAttachmentStore:
             return await asyncio.to_thread(function, *arguments)
         except HistoryKitError:
             raise
-        except FileNotFoundError as error:
-            raise NotFoundError("the attachment is not in its store") from error
         except Exception as error:
+            if isinstance(error, FileNotFoundError) and operation in READING:
+                raise NotFoundError("the attachment is not in its store") from error
             raise StorageError(
                 f"the attachments cannot be reached ({operation}): {redact_url(_said(error))}"
             ) from error
