@@ -490,7 +490,7 @@ async def test_a_walk_can_be_narrowed(history: History) -> None:
         ({"tools": [{"id": "t", "parameters": 5}]}, r"parameters of tools\[0\]"),
         ({"tools": [{"id": "t", "parameters": [{"name": "n"}]}]}, r"parameters of tools\[0\]"),
         (
-            {"tools": [{"id": "t", "parameters": [{"name": "n", "value": object()}]}]},
+            {"tools": [{"id": "t", "parameters": [{"name": "n", "value": ...}]}]},
             r"beside a message: tools\[0\].parameters\[0\].value",
         ),
     ],
