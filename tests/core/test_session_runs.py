@@ -328,6 +328,20 @@ async def test_another_session_is_refused_by_an_agent(agent):
         agent.run("Hi", session="s1")
 
 
+async def test_an_agent_that_runs_in_its_own_way_is_run_so(history, session):
+    """`History.run` calls the agent's `run`, whatever a subclass makes of it."""
+
+    class Polite(Agent):
+        async def run(self, messages=None, **options):
+            answer = await super().run(messages, **options)
+            answer.additional_properties["polite"] = True
+            return answer
+
+    result = await history.run(Polite(ScriptedClient(), name="helper"), "Hi", session=session)
+    assert result.response.additional_properties == {"polite": True}
+    assert spoken(await session.messages()) == [("user", "Hi"), ("assistant", "echo Hi")]
+
+
 async def test_a_bound_agent_runs_in_sessions(history, session, agent):
     """`bind` gives the form in which the agent comes first; without a session it is its own run."""
     bound = history.bind(agent)
@@ -591,6 +605,17 @@ async def test_inputs_set_on_tools_are_kept_with_the_query(history, session):
     assert asked.tools == [{"id": "m2", "parameters": [{"name": "temperature", "value": 0.7}]}]
 
 
+async def test_an_agent_keeps_the_inputs_of_its_tools_with_a_text(session):
+    """`Agent.run` keeps them too, where the user says a text and nothing else."""
+    agent = Agent(ScriptedClient(), tools=[Search()])
+    await agent.run("Hi", session=session)
+    await agent.run(["Hi", "again"], session=session)
+    await agent.run(Message("user", "Hi", author_name="ada"), session=session)
+    stored = [message.tools for message in await session.messages(roles=["user"])]
+    inputs = [{"id": "m2", "parameters": [{"name": "temperature", "value": 0.7}]}]
+    assert stored == [inputs, None, None, None]
+
+
 async def test_a_query_without_inputs_has_no_tools(history, session, agent):
     """None are kept."""
     await history.run(agent, "Hi", session=session)
@@ -665,6 +690,32 @@ async def test_a_run_takes_no_longer_than_it_may(history, session, options, seco
             await history.run(agent, "Hi", session=session, per_run=True, **options)
     assert spoken(await session.messages()) == [("user", "Hi")] * 2
     assert await free(session)
+
+
+async def test_who_reads_a_stream_may_take_longer(session):
+    """Only the time that the agent takes counts."""
+
+    async def words(messages, options):
+        yield "to be"
+        yield " continued"
+
+    session.execution_config = ExecutionConfig(budget=Budget(max_duration_seconds=0.1))
+    async for _ in Agent(words).run("Hi", session=session, stream=True):
+        await asyncio.sleep(0.15)
+    assert len(await session.messages()) == 2
+
+
+async def test_the_pieces_of_a_stream_share_the_time(session):
+    """The limit is for all of them together."""
+
+    async def words(messages, options):
+        for word in "abcdefgh":
+            await asyncio.sleep(0.05)
+            yield word
+
+    session.execution_config = ExecutionConfig(budget=Budget(max_duration_seconds=0.2))
+    with pytest.raises(TimeoutError, match=r"took longer than 0\.2 s"):
+        await Agent(words).run("Hi", session=session)
 
 
 async def test_a_timeout_of_the_client_is_its_own(history, session):
@@ -806,6 +857,56 @@ async def test_a_run_that_died_lets_go_in_time(history, session, agent):
     assert session.run_status == "idle"
 
 
+KILLED = """
+import asyncio, sys
+import historykit
+from historykit import Agent
+
+async def stuck(messages, options):
+    print("asked", flush=True)
+    await asyncio.Event().wait()
+
+async def main():
+    async with historykit.open_history("sqlite", path=sys.argv[1]) as history:
+        await history.run(Agent(stuck), "Hi", session="s1", lease=1)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_process_that_was_killed_lets_go_in_time(tmp_path, agent):
+    """Its query is there, and its session free when the lease ends."""
+    path = str(tmp_path / "chat.db")
+    async with historykit.open_history("sqlite", path=path) as history:
+        session = await history.Session(id="s1").save()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", KILLED, path, stdout=asyncio.subprocess.PIPE
+        )
+        assert await process.stdout.readline() == b"asked\n"
+        process.kill()
+        await process.wait()
+        with pytest.raises(RunInProgressError):
+            await history.run(agent, "again", session=session)
+        await history.run(agent, "again", session=session, when_busy="wait")
+        assert [message.content for message in await session.messages()] == [
+            "Hi",
+            "again",
+            "echo again",
+        ]
+
+
+async def test_a_query_with_an_id_is_stored_once(session):
+    """A run that failed is repeated with the same message, and answered in its place."""
+    agent = Agent(ScriptedClient("one", ValueError("no model"), "two"))
+    await agent.run("Hi", session=session)
+    again = Message("user", "Go on", message_id="m1")
+    with pytest.raises(ValueError, match="no model"):
+        await agent.run(again, session=session)
+    await agent.run(again, session=session)
+    assert [m.content for m in await session.messages()] == ["Hi", "one", "Go on", "two"]
+    assert agent.client.asked[-1] == ["Hi", "one", "Go on"]
+
+
 async def test_a_run_that_lost_its_session_stores_no_answer(history, session):
     """Another run took it over while this one was frozen: its answer would stand in the wrong
     place."""
@@ -893,6 +994,15 @@ async def test_a_service_that_keeps_the_conversation_is_followed(history, sessio
     assert client.options[1].conversation_id == "conv_1"
     assert client.asked == [["Hi"], ["And?"]]
     assert len(await session.messages()) == 4
+
+
+async def test_the_session_that_providers_saw_is_an_ordinary_one_afterwards(history, session):
+    """An agent that is run with it later is not in the turn that is over."""
+    noting = NotingProvider("noting", [])
+    agent = Agent(ScriptedClient(), name="helper", context_providers=[noting])
+    await history.run(agent, "Hi", session=session)
+    await agent.run("later", session=noting.seen[0]["session"])
+    assert len(await session.messages()) == 2
 
 
 async def test_a_run_leaves_no_task_behind(history, session, agent):

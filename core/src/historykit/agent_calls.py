@@ -14,7 +14,7 @@ from historykit.clients import as_response, ask
 from historykit.execution import ExecutionConfig
 from historykit.messages import Message
 from historykit.responses import AgentResponse
-from historykit.runs import AgentRun, attach_response
+from historykit.runs import attach_response
 from historykit.tools import set_inputs
 
 if TYPE_CHECKING:
@@ -71,18 +71,8 @@ async def answer(agent: Any, turn: Turn, messages: Sequence[Message]) -> AgentRe
     An error after the answer has it as its attribute `agent_response`.
     """
     if isinstance(agent, Agent):
-        run = AgentRun(
-            agent,
-            list(messages),
-            session=turn.agent_session,
-            options=turn.options({}),
-            stream=False,
-            turn=turn,
-        )
-        async for _ in turn.watch(run.updates()):
-            pass
-        assert run.response is not None
-        return run.response
+        async with turn.working():
+            return await agent.run(messages, session=turn.agent_session, options=turn.options({}))
     history = await turn.load()
     async with turn.working():
         response = await _asked(agent, turn, [*history, *messages])

@@ -26,7 +26,6 @@ from historykit.tools import calls_to_run, fixed_arguments, refuse_calls, run_ca
 
 if TYPE_CHECKING:
     from historykit.agent import Agent
-    from historykit.turns import Turn
 
 UNNAMED_AGENT: Final = "UnnamedAgent"
 MAX_ITERATIONS: Final = 40
@@ -47,7 +46,6 @@ class AgentRun:
         session: AgentSession | None,
         options: Mapping[str, Any],
         stream: bool,
-        turn: Turn | None = None,
     ) -> None:
         self.response: AgentResponse | None = None
         self._agent = agent
@@ -58,7 +56,7 @@ class AgentRun:
         given = {name: value for name, value in options.items() if value is not None}
         self._options = MappingProxyType({**agent.default_options, **given})
         self._stream = stream
-        self._turn = turn
+        self._turn = session._turn if session is not None else None
         self._replies: list[AgentResponse] = []
         self._messages: list[Message] = []
 

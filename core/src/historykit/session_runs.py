@@ -221,19 +221,31 @@ class AgentTurn:
         async with Turn(session, agent_id=self._agent.id, config=config, time_limit=limit) as turn:
             if ids and not session.agent_id:
                 await session.save(agent_id=ids[0])
-            said = await turn.say(self._messages)
+            said = await turn.say(self._words())
             run = AgentRun(
                 self._agent,
                 [message.to_message() for message in said],
                 session=turn.agent_session,
                 options=turn.options(self._options),
                 stream=self._stream,
-                turn=turn,
             )
             async with aclosing(turn.watch(run.updates())) as updates:
                 async for update in updates:
                     yield update
             self.response = run.response
+
+    def _words(self) -> Sequence[Message | Mapping[str, Any]]:
+        """Return what the user says, with the inputs that are set on the agent's tools.
+
+        Only a text can have them beside it.
+        """
+        tools = tool_inputs(self._agent)
+        if tools is None or len(self._messages) != 1:
+            return self._messages
+        (message,) = self._messages
+        if message.to_dict() != Message("user", message.text).to_dict():
+            return self._messages
+        return [{"role": "user", "content": message.text, "tools": tools}]
 
 
 def check_binding(session: Session, ids: Sequence[str]) -> None:

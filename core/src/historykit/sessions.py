@@ -39,6 +39,7 @@ class AgentSession:
         self.service_session_id = service_session_id
         self.state: dict[str, Any] = {}
         self._stored: StoredState | None = None
+        self._turn: Turn | None = None
 
     @property
     def session_id(self) -> str:

@@ -73,7 +73,7 @@ class Turn:
         self._when_busy: WhenBusy = when_busy
         self._hold = RunHold(self.history.store, self.key, self.request_id, lease=lease)
         self._time_limit = time_limit
-        self._deadline: float | None = None
+        self._time_left = time_limit
         self._timeout: asyncio.Timeout | None = None
         self._window = dict(window or {})
         self._retention: Retention | None = None
@@ -91,6 +91,7 @@ class Turn:
             self._noted = body.get("run_status", RunStatus.IDLE)
             self.agent_session = as_agent_session(self.key, self._record, self.history.codec)
             self._state_before = self._state()
+            self.agent_session._turn = self
         except BaseException:
             await ENDINGS.run(self._hold.release())
             raise
@@ -104,6 +105,7 @@ class Turn:
     ) -> None:
         if isinstance(exc_value, Exception):
             exc_value.add_note(f"in run {self.request_id} of session {self.key.session_id!r}")
+        self.agent_session._turn = None  # somebody may have kept it
         await ENDINGS.run(self._end(RunStatus.IDLE if exc_value else RunStatus.COMPLETED))
 
     async def say(self, messages: Sequence[Message | Mapping[str, Any]]) -> list[SessionMessage]:
@@ -203,14 +205,15 @@ class Turn:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """End the block where the session is lost, or where the run takes longer than it may.
+        """End the block where the session is lost, or where the agent takes longer than it may.
+
+        Whatever takes a stream's pieces in the meantime does not count.
 
         Raises `TimeoutError`, `RunInProgressError` and `SessionDeletedError`.
         """
-        if self._deadline is None and self._time_limit is not None:
-            self._deadline = asyncio.get_running_loop().time() + self._time_limit
+        begun = asyncio.get_running_loop().time()
         with self._hold.watching():
-            timeout = self._timeout = asyncio.timeout_at(self._deadline)
+            timeout = self._timeout = asyncio.timeout(self._time_left)
             try:
                 async with timeout:
                     yield
@@ -220,6 +223,8 @@ class Turn:
                 raise TimeoutError(f"the run took longer than {self._time_limit} s") from error
             finally:
                 self._timeout = None
+                if self._time_left is not None:
+                    self._time_left -= asyncio.get_running_loop().time() - begun
 
     def _provider(self, source_id: str) -> StoreHistoryProvider:
         history = self.history
