@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 
 import pytest
 
@@ -14,14 +15,16 @@ TABLES = PAGE.partition("## What holds what is documented")[2]
 ROWS = re.findall(r"(?m)^\| (.+?) \| .+ \| (`.+`) \|$", TABLES)
 
 
+@cache
 def known_tests(folder: str) -> set[str]:
     """The tests of a folder: with their module, or their class where they have one."""
     found = set()
     for path in (ROOT / "tests" / folder).glob("*.py"):
-        for node in ast.parse(path.read_text("utf-8")).body:
+        body = ast.parse(path.read_text("utf-8")).body
+        found |= {f"{path.stem}.{name}" for name in names(body)}
+        for node in body:
             if isinstance(node, ast.ClassDef):
                 found |= {f"{node.name}.{name}" for name in names(node.body)}
-        found |= {f"{path.stem}.{name}" for name in names(ast.parse(path.read_text("utf-8")).body)}
     return found
 
 
