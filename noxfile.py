@@ -29,6 +29,7 @@ SERVERS = {
     "postgres15": "backends/postgres",
     "postgres18": "backends/postgres",
     "mongo-standalone": "backends/mongo",
+    "pgbouncer": "backends/postgres/tests/test_pgbouncer.py",
 }
 FOLDERS = ["core", *sorted(str(path.parent) for path in Path("backends").glob("*/pyproject.toml"))]
 
@@ -71,14 +72,18 @@ def coverage(session: nox.Session) -> None:
 def servers(session: nox.Session, server: str) -> None:
     """The tests of a backend on another kind of server than the default one."""
     install_workspace(session, "test")
-    session.run("pytest", "-n", "auto", "--backend", server, SERVERS[server], *session.posargs)
+    kind = ("--processes", "--backend", server, SERVERS[server])
+    session.run("pytest", "-n", "auto", *kind, *session.posargs)
 
 
 @nox.session(default=False)
 def containers(session: nox.Session) -> None:
     """The tests of the backends on servers in containers. Needs a Docker daemon."""
     install_workspace(session, "test", "docker")
-    session.run("pytest", "-n", "auto", "--containers", *SERVED, *session.posargs)
+    run = ("pytest", "-n", "auto", "--containers")
+    session.run(*run, *SERVED, *session.posargs)
+    standalone = ("--backend", "mongo-standalone", "backends/mongo/tests/test_conformance.py")
+    session.run(*run, *standalone, *session.posargs)
 
 
 @nox.session(default=False)

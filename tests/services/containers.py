@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tests.services.processes import wait_until
-from tests.services.service import Service
+from tests.services.service import Image, Service
 
 if TYPE_CHECKING:
     from testcontainers.core.container import DockerContainer
@@ -46,7 +46,7 @@ def _failed_ping() -> str | None:
 
 
 @contextmanager
-def contained(service: Service) -> Iterator[str]:
+def contained(service: Service, image: Image) -> Iterator[str]:
     """Start a container of the service, and yield the URL of the server in it, which answers.
 
     Raises `RuntimeError` where the image cannot be had or the server does not start.
@@ -55,7 +55,6 @@ def contained(service: Service) -> Iterator[str]:
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
     from testcontainers.core.container import DockerContainer
 
-    image = service.image
     container = DockerContainer(image.name).with_exposed_ports(image.port)
     for name, value in image.environment.items():
         container.with_env(name, value)
@@ -69,15 +68,14 @@ def contained(service: Service) -> Iterator[str]:
         url = image.url.format(
             host=container.get_container_host_ip(), port=container.get_exposed_port(image.port)
         )
-        _wait(service, url, container)
+        _wait(service, image, url, container)
         yield url
     finally:
         container.stop()
         container.get_docker_client().client.close()
 
 
-def _wait(service: Service, url: str, container: DockerContainer) -> None:
-    image = service.image
+def _wait(service: Service, image: Image, url: str, container: DockerContainer) -> None:
     try:
         wait_until(lambda: service.describe(url), failed=lambda: None, seconds=PATIENCE)
         if image.prepare is not None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg.sql
 import pytest
 
 from tests.services import mongo, postgres, redis
 
-__all__ = ["mongo_database", "postgres_schema", "redis_prefix"]
+__all__ = ["mongo_database", "pgbouncer_schema", "postgres_schema", "redis_prefix"]
 
 
 def name() -> str:
@@ -31,9 +32,22 @@ def redis_prefix(redis_url: str) -> Iterator[str]:
 @pytest.fixture
 def postgres_schema(postgres_url: str) -> Iterator[str]:
     """The name of a schema that does not exist."""
+    with _schema(postgres_url) as schema:
+        yield schema
+
+
+@pytest.fixture
+def pgbouncer_schema(pgbouncer_url: str) -> Iterator[str]:
+    """The same, behind the PgBouncer."""
+    with _schema(pgbouncer_url) as schema:
+        yield schema
+
+
+@contextmanager
+def _schema(url: str) -> Iterator[str]:
     schema = name()
     yield schema
-    with postgres.connect(postgres_url) as connection:
+    with postgres.connect(url) as connection:
         drop = psycopg.sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
         connection.execute(drop.format(psycopg.sql.Identifier(schema)))
 

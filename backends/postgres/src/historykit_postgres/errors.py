@@ -41,14 +41,21 @@ UNAVAILABLE: Final = {
 }
 """What to do where a later try may succeed."""
 
+UNPREPARED: Final = (
+    "something between here and the server changes connections; where that is PgBouncer in "
+    "transaction mode, set prepared_statements=False, or max_prepared_statements there"
+)
+
 REFUSED: Final = {
     "25006": "the server only reads, as a standby does; name the primary in the URL",
     "25P02": "the transaction has failed before; roll it back",
+    "26000": UNPREPARED,
     "3D000": "the database does not exist; create it",
     "3F000": "the schema does not exist; create it, or name another one",
     "42501": "the role may not do that; grant it USAGE on the schema and SELECT, INSERT, UPDATE "
     "and DELETE on the tables, or let another role make them: historykit_postgres.ddl(config) "
     "returns the statements",
+    "42P05": UNPREPARED,
     "42P01": "the tables are gone; close the store and open it again to make new ones",
 }
 """What to do where no try will succeed until something is changed."""
