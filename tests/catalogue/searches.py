@@ -71,9 +71,9 @@ class Searches:
     async def test_pages_are_the_same(self, stores: Stores) -> None:
         """Pages by number and pages that go on behind a session have the same sessions, and say
         alike whether there are more; with a total and without."""
-        for query, with_total in itertools.product(queries(), (True, False)):
-            first = replace(query, limit=9, with_total=with_total)
-            for offset in (9, 27, 500):
+        for number, query in enumerate(queries()):
+            first = replace(query, limit=12, with_total=number % 2 == 0)
+            for offset in (12, 27, 500):
                 await found_alike(stores, replace(first, offset=offset))
             page = await found_alike(stores, first)
             while page.more:

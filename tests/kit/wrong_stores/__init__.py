@@ -12,6 +12,7 @@ from tests.kit.wrong_stores import (
     messages,
     pages,
     retention,
+    scopes,
     sessions,
 )
 from tests.kit.wrong_stores.lies import REFUTED_BY, WRONG_STORES, Lie, spec_of
@@ -31,6 +32,7 @@ __all__ = [
     "messages",
     "pages",
     "retention",
+    "scopes",
     "sessions",
     "spec_of",
 ]

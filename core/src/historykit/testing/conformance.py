@@ -38,6 +38,7 @@ from historykit.testing.suite.refusals import RefusalTests
 from historykit.testing.suite.resilience import ResilienceTests
 from historykit.testing.suite.retention import RetentionTests
 from historykit.testing.suite.runs import RunTests
+from historykit.testing.suite.scopes import ScopeTests
 from historykit.testing.suite.sessions import SessionTests
 from historykit.testing.suite.values import ValueTests
 from historykit.testing.suite.walks import WalkTests
@@ -169,6 +170,7 @@ class HistoryConformance(
     IdempotencyTests,
     PagingTests,
     ValueTests,
+    ScopeTests,
     IsolationTests,
     OrderingTests,
     LifecycleTests,
