@@ -79,6 +79,23 @@ class Scope:
             await CALLS[call](session)
         await still_hers(history)
 
+    @pytest.mark.parametrize("call", CALLS)
+    async def test_an_object_of_somebody_else_with_ones_own_id(
+        self, history: History, call: str
+    ) -> None:
+        """It is not taken for one's own session of that id."""
+        bob = history.as_user("bob")
+        his = await bob.Session(id="s1", name="his").save()
+        message = await his.add_message("assistant", "For Bob")
+        session = bob.Session(id="s1", user_id="ada")
+        session.of_ada = message.id  # type: ignore[attr-defined]
+        error = ForbiddenError if call in ("save", "archive") else NotFoundError
+        with pytest.raises(error):
+            await CALLS[call](session)
+        await his.refresh()
+        assert (his.name, his.status, his.message_count) == ("his", "active", 1)
+        assert await his.messages() == [message]
+
     async def test_the_same_id_twice(self, history: History) -> None:
         """Two users may have sessions of one id, which know nothing of each other."""
         await ada_has(history)

@@ -269,20 +269,24 @@ class Writing:
         assert found.total == 3
 
     @pytest.mark.parametrize("filled", [True, False])
-    async def test_a_fork_to_an_id_that_exists(self, history: History, filled: bool) -> None:
+    async def test_a_fork_to_an_id_that_exists(
+        self, history: History, clock: ManualClock, filled: bool
+    ) -> None:
         """It is a `ConflictError`, and the other session stays as it was."""
         session = await history.Session().save()
         await session.add_message("user", "one")
         other = await history.Session(id="s2", name="other").save()
         if filled:
             await other.add_message("user", "two")
-        with pytest.raises(ConflictError):
+        clock.advance(1)
+        before = (await other.refresh()).to_dict()
+        with pytest.raises(ConflictError, match="exists already"):
             await session.fork(id="s2")
         assert await contents(other) == ["two"] * filled
         empty = await history.Session().save()
-        with pytest.raises(ConflictError):
+        with pytest.raises(ConflictError, match="exists already"):
             await empty.fork(id="s2")
-        assert (await other.refresh()).name == "other"
+        assert (await other.refresh()).to_dict() == before
 
     async def test_state(self, history: History) -> None:
         """The state of an agent's session comes back exactly, without the messages it may hold."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from enum import IntEnum, StrEnum
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,16 @@ import pytest_asyncio
 from historykit import ExecutionConfig, History, Session
 from historykit.errors import InvalidRequestError, ResourceError, SessionStateError, ValidationError
 from historykit.memory import MemoryStore
+from historykit.session_bodies import wanted_labels
+
+
+class Level(IntEnum):
+    ONE = 1
+
+
+class Word(StrEnum):
+    ONE = "one"
+
 
 DATA = {
     "id": "sess_001",
@@ -274,6 +285,29 @@ def test_metadata_and_tags_that_nothing_can_have(fields: dict[str, Any], message
         setattr(session, name, value)
     with pytest.raises(InvalidRequestError, match=message):
         session.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("stored", "found", "others"),
+    [
+        (1, [1, 1.0, Level.ONE], [True, "1", 1.5]),
+        (Level.ONE, [1, 1.0], [True]),
+        (True, [True], [1, "True"]),
+        (None, [None], ["None", 0, False]),
+        (float("nan"), [float("nan")], ["nan"]),
+        (2**70, [2**70, float(2**70)], [2**70 + 1]),
+        (Word.ONE, ["one", Word.ONE], [1]),
+        ("", [""], [None]),
+    ],
+    ids=str,
+)
+def test_equal_values_have_one_label(stored: Any, found: list[Any], others: list[Any]) -> None:
+    """A value of metadata is found by what equals it; a bool, a text and a number never do."""
+    labels = wanted_labels({"k": stored}, [])
+    assert all(wanted_labels({"k": value}, []) == labels for value in found)
+    assert not any(wanted_labels({"k": value}, []) == labels for value in others)
+    assert wanted_labels({"other": stored}, []) != labels
+    assert wanted_labels({}, ["k"]) != labels
 
 
 def test_a_tag_occurs_once() -> None:

@@ -5,7 +5,6 @@ an encryption covers them. Keys that this version does not know are kept."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -131,8 +130,8 @@ def _label(*parts: str) -> str:
 
 def _form(value: Scalar) -> str:
     """Return a text that is the same for equal values: 1 and 1.0 are, 1 and True are not."""
-    if isinstance(value, bool) or value is None:
-        return f"{value}"
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+    if isinstance(value, float):  # or what is one, such as a number of numpy
+        value = int(value) if value.is_integer() else float(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
         value = int(value)
-    return f"text {value}" if isinstance(value, str) else f"number {value!r}"
+    return f"text {value}" if isinstance(value, str) else f"other {value!r}"

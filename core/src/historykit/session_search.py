@@ -239,7 +239,7 @@ def folded(text: str) -> str:
 
     These are those of case, and of the ways in which Unicode can write one character.
     """
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    return unicodedata.normalize("NFC", text.casefold())
 
 
 async def _hit(history: History, record: SessionRecord, wanted: str) -> TextHit | None:
