@@ -280,6 +280,8 @@ async def test_a_kill_leaves_no_message_without_its_bytes(moment: str) -> None:
     async with historykit.open_history("sqlite", path="chat.db", attachments="blobs") as history:
         found = await history.sweep_attachments(older_than=0, verify=True, dry_run=True)
         assert (len(found.orphans), found.missing) == (LEFT[moment], ())
+        half = ["/incoming/" in url for url in found.orphans]
+        assert any(half) == (moment == "while the bytes come")
         report = await history.sweep_attachments(older_than=0, verify=True)
         assert report.orphans == found.orphans
         sessions = [session async for session in history.Session.iterate()]
