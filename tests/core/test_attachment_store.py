@@ -132,13 +132,15 @@ async def test_a_put_that_is_cancelled_leaves_nothing(store: Any) -> None:
             going_on.wait(10)
             return super().read(2)
 
-    task = asyncio.create_task(store.put("o/s", Slow(b"data")))
+    source = Slow(b"data" * 10)
+    task = asyncio.create_task(store.put("o/s", source))
     await asyncio.to_thread(reading.wait, 10)
     task.cancel()
     await asyncio.sleep(0.01)
     going_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert source.tell() == 2
     assert await store.find("o") == []
 
 

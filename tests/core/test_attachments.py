@@ -87,6 +87,7 @@ async def read(history: History, url: str) -> bytes:
             {"mimeType": "audio/wav", "type": "audio"},
         ),
         ({"url": "https://e/clip", "mimeType": "audio/wav"}, {"type": "audio"}),
+        ({"url": "https://e/1", "name": "a.png", "mimeType": "audio/wav"}, {"type": "audio"}),
         ({"url": "https://e/pic.png", "type": None, "more": 1}, {"type": "image", "more": 1}),
         ({"url": "https://e/1", "name": "a.pdf"}, {"name": "a.pdf", "type": "document"}),
         ({"url": "ipfs://abc/data.json"}, {"type": "unknown", "mimeType": "application/json"}),

@@ -391,9 +391,13 @@ async def test_an_attachment_needs_its_message(history: History) -> None:
             await other.link()
         with pytest.raises(ResourceError, match="not read with its message"):
             await other.read()
+    (other,) = (await chat.add_message("user", "b", attachments=["photo.png"])).attachments or ()
+    photo.url = other.url
+    with pytest.raises(NotFoundError, match="has no attachment"):
+        await photo.read()
     await history.store.delete_session(history.key(str(chat.id)))
     with pytest.raises(NotFoundError):
-        await photo.link()
+        await other.link()
 
 
 async def test_a_link_is_signed_where_the_place_can(
