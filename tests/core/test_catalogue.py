@@ -595,6 +595,25 @@ async def test_a_list_of_one_time(history: History, monkeypatch: pytest.MonkeyPa
         await session.messages()
 
 
+async def test_a_short_list_reads_no_more_than_it_gives(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest messages of a long session are read in one page of so many."""
+    session = await history.Session(id="s1").save()
+    await session.add_messages([Message("user", str(number)) for number in range(600)])
+    store, windows = history.store, []
+
+    async def read(key: Any, window: Window) -> Any:
+        windows.append(window)
+        return await MemoryStore.read(store, key, window)
+
+    monkeypatch.setattr(store, "read", read)
+    newest = await session.messages(limit=20, order="desc")
+    assert [each.content for each in newest] == [str(number) for number in range(599, 579, -1)]
+    assert windows == [Window(limit=20)]
+    assert await session.messages(limit=0) == []
+
+
 async def test_the_first_turn_may_have_no_beginning(history: History) -> None:
     """A turn that retention cut is deleted as far as it is there."""
     session = await history.Session().save()

@@ -126,6 +126,7 @@ INTERNAL = frozenset(
         "runs",
         "session_bodies",
         "session_copies",
+        "session_rows",
         "session_search",
         "session_states",
         "session_writing",

@@ -18,6 +18,7 @@ from historykit.records import PAGE_MESSAGES, SessionRecord
 from historykit.session_bodies import Scalar
 from historykit.session_calls import MessageCalls, Place
 from historykit.session_copies import fork_session
+from historykit.session_rows import rows_between
 from historykit.session_saving import SaveCalls
 from historykit.session_search import (
     build_query,
@@ -188,7 +189,7 @@ class Session(SaveCalls, MessageCalls):
         """
         living, history = await self._living(), self._bound()
         last = await self._sequence(up_to)
-        rows = await self._rows_between(living.key, None, last)
+        rows = await rows_between(history.store, living.key, None, last)
         record = await history.store.read_session(living.key)
         key = await fork_session(history, record, rows, session_id=id, name=name)
         forked = type(self)(id=key.session_id, user_id=key.user_id)

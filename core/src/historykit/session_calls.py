@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias
 
 from historykit.attachment_reading import AttachmentReader
 from historykit.attachment_writing import StoredFirst
 from historykit.bounds import check_bound
-from historykit.errors import ConflictError, InvalidRequestError
+from historykit.errors import InvalidRequestError
 from historykit.ids import check_id
 from historykit.messages import Message
-from historykit.planning import message_not_found, session_not_found
+from historykit.planning import message_not_found
 from historykit.records import (
     MessageDraft,
     MessagePatch,
     MessageSelector,
-    SessionKey,
     SessionRecord,
-    Slice,
     StoredMessage,
-    Window,
 )
 from historykit.session_fields import SessionFields
 from historykit.session_messages import (
@@ -32,12 +28,11 @@ from historykit.session_messages import (
     compose_message,
     decode_message,
 )
+from historykit.session_rows import as_of_one_time, rows_between, turn_bounds, walk_rows
 from historykit.session_writing import append_messages
 from historykit.statuses import MessageRole, Reaction
 
 __all__ = ["MessageCalls", "Place"]
-
-T = TypeVar("T")
 
 Place: TypeAlias = int | str | SessionMessage
 """A place in a session: a sequence, the id of a message, or a message."""
@@ -48,9 +43,6 @@ NewMessage: TypeAlias = Message | Mapping[str, Any]
 """A message to add: a `Message`, or a dict with the arguments of `add_message`."""
 
 _ARGUMENTS: Final = frozenset({"role", "content", "request_id", "attachments", "files", "tools"})
-
-ATTEMPTS: Final = 5
-"""How often a listing begins again because messages were changed while it read its pages."""
 
 
 class MessageCalls(SessionFields):
@@ -86,20 +78,30 @@ class MessageCalls(SessionFields):
         record = await self._living()
         first, last = await self._sequence(after), await self._sequence(before)
 
+        is_narrowed = roles is not None or request_id is not None
+
         async def read() -> list[SessionMessage]:
             found: list[SessionMessage] = []
-            async with aclosing(self._rows(record.key, first, last, order)) as rows:
+            walk = walk_rows(
+                self._bound().store,
+                record.key,
+                after=first,
+                before=last,
+                newest_first=order == "desc",
+                page_size=None if is_narrowed else limit or None,
+            )
+            async with aclosing(walk) as rows:
                 async for row in rows:
-                    if len(found) == limit:
-                        break
                     if roles is not None and row.role not in roles:
                         continue
                     message = self._message(row, record)
                     if request_id is None or message.request_id == request_id:
                         found.append(message)
+                    if len(found) == limit:
+                        break
             return found
 
-        return await self._whole(read)
+        return [] if limit == 0 else await as_of_one_time(read, record.key)
 
     async def add_message(
         self,
@@ -193,10 +195,10 @@ class MessageCalls(SessionFields):
         if cascade is not None or history.attachments is not None:
             rows = [await history.store.read_message(key, message_id)]
         if cascade is not None:
-            first, last = await self._whole(lambda: self._turn(key, rows[0]))
+            first, last = await turn_bounds(history.store, key, rows[0])
             selector = MessageSelector(first=first, last=last)
             if history.attachments is not None:
-                rows = await self._rows_between(key, first, last)
+                rows = await rows_between(history.store, key, first, last)
         attached = await history._attached_to(key, rows)
         if not await history.store.delete_messages(key, selector):
             raise message_not_found(key, message_id)
@@ -272,82 +274,6 @@ class MessageCalls(SessionFields):
         if isinstance(place, str):
             return (await self._bound().store.read_message(self._key(), place)).sequence
         return check_bound(place, "a sequence")
-
-    async def _rows(
-        self, key: SessionKey, first: int | None, last: int | None, order: Order
-    ) -> AsyncGenerator[StoredMessage, None]:
-        """Yield the rows between two sequences in an order; begin where there is no session.
-
-        Raises `_EditedError` where rows were changed or removed between two pages.
-        """
-        oldest_first = order == "asc"
-        window = Window(after=first or 0) if oldest_first else Window(before=last)
-        begun: Slice | None = None
-        while True:
-            page = await self._bound().store.read(key, window)
-            if begun is None:
-                begun = page
-                if page.incarnation is None:
-                    raise session_not_found(key)
-            elif (page.incarnation, page.epoch) != (begun.incarnation, begun.epoch):
-                raise _EditedError
-            for row in page.messages if oldest_first else reversed(page.messages):
-                if oldest_first and last is not None and row.sequence >= last:
-                    return
-                if not oldest_first and first is not None and row.sequence <= first:
-                    return
-                yield row
-            if not page.more:
-                return
-            if oldest_first:
-                window = Window(after=page.messages[-1].sequence)
-            else:
-                window = Window(before=page.messages[0].sequence)
-            await asyncio.sleep(0)  # not every store waits for something when it reads
-
-    async def _rows_between(
-        self, key: SessionKey, first: int | None, last: int | None
-    ) -> list[StoredMessage]:
-        """Return all rows, from a sequence and up to one, included, where they are named."""
-        after = None if first is None else first - 1
-        before = None if last is None else last + 1
-
-        async def read() -> list[StoredMessage]:
-            async with aclosing(self._rows(key, after, before, "asc")) as rows:
-                return [row async for row in rows]
-
-        return await self._whole(read)
-
-    async def _whole(self, read: Callable[[], Awaitable[T]]) -> T:
-        """Return what is read in one or more pages, all as of one time."""
-        for _ in range(ATTEMPTS):
-            try:
-                return await read()
-            except _EditedError:
-                continue
-        raise ConflictError(
-            f"session {self.id!r} is being edited faster than it can be read; try again"
-        )
-
-    async def _turn(self, key: SessionKey, row: StoredMessage) -> tuple[int, int]:
-        """Return the first and last sequence of the turn that a message is in."""
-        first = last = row.sequence
-        if not row.turn_start:
-            async with aclosing(self._rows(key, None, row.sequence, "desc")) as rows:
-                async for earlier in rows:
-                    first = earlier.sequence
-                    if earlier.turn_start:
-                        break
-        async with aclosing(self._rows(key, row.sequence, None, "asc")) as rows:
-            async for later in rows:
-                if later.turn_start:
-                    break
-                last = later.sequence
-        return first, last
-
-
-class _EditedError(Exception):
-    """Messages were changed or removed between two pages of a listing."""
 
 
 def checked_tools(tools: object) -> list[dict[str, Any]] | None:
