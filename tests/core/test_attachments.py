@@ -150,7 +150,10 @@ async def test_a_data_uri_is_stored(history: History) -> None:
     assert [each["mimeType"] for each in found] == ["audio/wav", "text/markdown", "text/y"]
     assert [each["name"] for each in found] == [None, "n.md", None]
     assert [await read(history, each["url"]) for each in found] == [b"abc", b"a b", b"x"]
-    for wrong, says in (("data:text/plain", "without a comma"), ("data:;base64,?", "not base64")):
+    for wrong, says in (
+        ("data:text/plain", "without a comma"),
+        ("data:;base64,?", "is not base64"),
+    ):
         with pytest.raises(InvalidRequestError, match=says):
             await resolve_attachments(history, [wrong])
 

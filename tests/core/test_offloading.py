@@ -122,6 +122,15 @@ async def test_the_session_shows_large_data_as_an_attachment(history: History) -
     assert await picture.read() == b"p" * 500
 
 
+async def test_data_in_its_place_is_read_too(history: History) -> None:
+    """An attachment that is a data URI gives its bytes, and is its own link."""
+    await history.append("s", [Message("user", [PICTURE])])
+    (message,) = await (await history.Session.get("s")).messages()
+    (picture,) = message.attachments or ()
+    assert await picture.read() == b"p" * 500
+    assert await picture.link() == PICTURE.uri
+
+
 async def test_a_repeat_is_recognized(history: History) -> None:
     """Ids and digests are those of the whole message, and a repeat stores no bytes again."""
     message = nested()

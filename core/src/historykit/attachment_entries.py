@@ -23,6 +23,7 @@ __all__ = [
     "FileEntry",
     "HostedEntry",
     "completed",
+    "data_of",
     "entries_of",
     "read_entry",
     "read_file",
@@ -151,22 +152,23 @@ def _mapping(entry: Mapping[Any, Any], is_stored: Callable[[str], bool]) -> Entr
     return FileEntry(_local_path(url), others)
 
 
-def _data(uri: str, fields: dict[str, Any]) -> DataEntry:
-    header, comma, payload = uri[5:].partition(",")
-    media_type, *parameters = (part.strip() for part in header.split(";"))
+def data_of(uri: str) -> bytes:
+    """Return the bytes of a data URI. Raises `InvalidRequestError`."""
+    header, comma, payload = uri.partition(",")
     if not comma:
-        raise InvalidRequestError(
-            "an attachment is a data URI without a comma, and so without data"
-        )
+        raise InvalidRequestError("a data URI without a comma has no data")
     data = unquote_to_bytes(payload)
-    if "base64" in map(str.lower, parameters):
-        try:
-            data = base64.b64decode(data, validate=True)
-        except binascii.Error as error:
-            raise InvalidRequestError(
-                f"an attachment is a data URI that is not base64: {error}"
-            ) from None
-    return DataEntry(data, ({"mimeType": media_type} if media_type else {}) | fields)
+    if not header.rstrip().lower().endswith(";base64"):
+        return data
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error as error:
+        raise InvalidRequestError(f"the data of a data URI is not base64: {error}") from None
+
+
+def _data(uri: str, fields: dict[str, Any]) -> DataEntry:
+    media_type = uri[5:].partition(",")[0].partition(";")[0].strip()
+    return DataEntry(data_of(uri), ({"mimeType": media_type} if media_type else {}) | fields)
 
 
 def _local_path(url: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from historykit.attachment_entries import data_of
 from historykit.attachment_folders import AttachmentFolder, decoded
 from historykit.errors import NotFoundError, ResourceError
 from historykit.records import SessionKey
@@ -25,6 +26,9 @@ class AttachmentReader:
 
     async def read(self, url: str) -> AsyncIterator[bytes]:
         """Yield the bytes of an attachment in pieces."""
+        if url[:5].lower() == "data:":
+            yield data_of(url)
+            return
         if not self._is_kept(url):
             raise ResourceError(
                 f"attachment {url!r} is not kept by this history; fetch it from where it is"

@@ -340,7 +340,8 @@ class History(RunCalls, AttachmentCalls):
     async def delete(self, session_id: str) -> DeleteReceipt:
         """Delete a session with all its messages and attachments.
 
-        Deleting nothing is a receipt of zeros.
+        Deleting nothing is a receipt of zeros. Where the attachments cannot be deleted it is a
+        `StorageError`: the session is gone then, and they are left to the sweep.
         """
         return await self._delete_session(self.key(session_id))
 

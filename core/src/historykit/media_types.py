@@ -11,8 +11,6 @@ from functools import cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from historykit.statuses import AttachmentType
-
 __all__ = ["HEAD_BYTES", "detect_media_type", "guess_media_type", "name_of_url"]
 
 HEAD_BYTES: Final = 8192
@@ -140,9 +138,8 @@ def name_of_url(url: str) -> str:
 def detect_media_type(head: bytes, name: str) -> str:
     """Return the media type of a file that begins with `head`, up to `HEAD_BYTES` of it.
 
-    The bytes decide, and the name where they leave it open: which text, which kind of archive. A
-    name alone makes no picture, sound or film of a text or an archive. What neither tells is
-    "application/octet-stream".
+    The bytes decide, and the name where they leave it open: where they are no more than a text or
+    an archive. What neither tells is "application/octet-stream".
     """
     named = guess_media_type(name)
     if not head:
@@ -151,23 +148,16 @@ def detect_media_type(head: bytes, name: str) -> str:
         return "application/pdf"  # where nothing in it is compressed, it looks like a text
     for start, container in _CONTAINERS.items():
         if head.startswith(start):
-            return named if named is not None and named.startswith("application/") else container
+            return named or container
     sniffed = _sniffed(head)
     if _is_text(head):
-        if named is not None and _may_be_text(named):
-            return named
-        return next((found for found in sniffed if found.startswith(_TEXTS)), "text/plain")
+        texts = (found for found in sniffed if found.startswith(_TEXTS))
+        return named or next(texts, "text/plain")
     if named in sniffed or not sniffed:
         return named or ANYTHING
     if named is not None and named.startswith("audio/") and sniffed[0].startswith("video/"):
         return named  # a container of both
     return sniffed[0]
-
-
-def _may_be_text(media_type: str) -> bool:
-    if media_type.startswith("application/"):
-        return AttachmentType.of(media_type) is not AttachmentType.DOCUMENT
-    return media_type.startswith(_TEXTS)
 
 
 def _is_text(head: bytes) -> bool:
