@@ -53,6 +53,10 @@ LARGE: Final = 4096
 """A message with more bytes than this keeps them apart, so that a page, which is read without a
 script to count them, is 2 MB at most."""
 
+_USUAL_ROLES: Final = {role.encode(): role for role in ("system", "user", "assistant", "tool")}
+
+_make = tuple.__new__  # a load makes hundreds; the class's own __new__ takes twice as long
+
 _MESSAGE: Final = struct.Struct(">16sQIIBHHH")
 
 
@@ -78,6 +82,10 @@ def _pack_role(role: str) -> bytes:
     return role.encode("utf-8", "surrogatepass")
 
 
+def _unpack_role(role: bytes) -> str:
+    return role.decode("utf-8", "surrogatepass")
+
+
 def unpack_scored(answer: Sequence[Any]) -> list[tuple[bytes, int]]:
     """Return members and scores of a sorted set."""
     if answer and isinstance(answer[0], list):  # version 3 of the protocol makes pairs
@@ -93,11 +101,33 @@ def unpack_messages(
     It ends at the first one whose content is large and not in `large`, by sequence. The content is
     None where it should be in the server and is not; then the body is empty.
     """
+    unpack, first = _MESSAGE.unpack_from, _MESSAGE.size
     for message, sequence in scored:
-        row = _unpacked(message, sequence, large)
-        if row is None:
-            return
-        yield row
+        _, created_at, size, revision, flags, role_length, _, id_length = unpack(message)
+        if flags > TURN_START:
+            row = _unpacked(message, sequence, large)
+            if row is None:
+                return
+            yield row
+            continue
+        # By far the most are like this: nothing but a body, and that at hand.
+        id_begin = first + role_length
+        begin = id_begin + id_length
+        role = message[first:id_begin]
+        yield _make(
+            StoredMessage,
+            (
+                sequence,
+                message[id_begin:begin].decode(),
+                _USUAL_ROLES.get(role) or _unpack_role(role),
+                message[begin : begin + size],
+                created_at - EPOCH,
+                flags == TURN_START,
+                None,
+                None,
+                revision,
+            ),
+        )
 
 
 def _unpacked(
@@ -116,7 +146,7 @@ def _unpacked(
     return StoredMessage(
         sequence,
         message[reaction_end : reaction_end + id_length].decode(),
-        message[_MESSAGE.size : role_end].decode("utf-8", "surrogatepass"),
+        _unpack_role(message[_MESSAGE.size : role_end]),
         content[start : start + size],
         created_at - EPOCH,
         bool(flags & TURN_START),
