@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import report
-from bench.adapters import DATABASES, adapters_of, bounds_of
+from bench.adapters import DATABASES, adapters_of, bounds_of, serve
 from bench.environments import ENVIRONMENTS, ROOT, default_cache, python_of, set_up
 from bench.plan import Plan
 from bench.results import Results
@@ -19,14 +19,23 @@ from bench.runs import choose, run
 
 __all__ = ["main"]
 
+SERVERS = [name for name in DATABASES if name != "sqlite"]
+"""What a profile can be taken of: SQLite's time goes by in threads, which get no samples."""
+
 PAGE = ROOT / "docs" / "performance.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says and return the exit code."""
     options = _parser().parse_args(arguments)
-    handler = {"setup": _setup, "list": _list, "run": _run, "report": _report}[options.command]
-    return handler(options)
+    handlers = {
+        "setup": _setup,
+        "list": _list,
+        "run": _run,
+        "report": _report,
+        "profile": _profile,
+    }
+    return handlers[options.command](options)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -49,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("report", help="show a run's tables, or put them into the docs")
     show.add_argument("results", type=Path, help="the JSON of a run")
     show.add_argument("--docs", action="store_true", help=f"write {PAGE.name} and its plot")
+    profile = commands.add_parser("profile", help="show where the client's time goes on a server")
+    profile.add_argument("database", choices=SERVERS)
     return parser
 
 
@@ -96,6 +107,14 @@ def _command(options: argparse.Namespace) -> str:
     if tuple(options.sizes) != Plan(run="").sizes:
         parts += ["--sizes", *map(str, options.sizes)]
     return " ".join(parts)
+
+
+def _profile(options: argparse.Namespace) -> int:
+    set_up("historykit", options.cache)
+    python = python_of("historykit", options.cache)
+    with serve(options.database, options.cache, places=2) as settings:
+        command = [str(python), "-m", "bench.profiles", options.database, json.dumps(settings)]
+        return subprocess.call(command, cwd=ROOT)
 
 
 def _report(options: argparse.Namespace) -> int:

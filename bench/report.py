@@ -11,7 +11,7 @@ from bench.imports import BASELINE, EVERYTHING, SUBJECT
 from bench.plan import LAST
 from bench.results import Results
 
-__all__ = ["insert", "render"]
+__all__ = ["insert", "render", "table"]
 
 NOTHING: Final = "-"
 
@@ -62,7 +62,7 @@ def _verdicts(results: Results, bounds: Bounds) -> str:
         (one.target, one.bound, one.reached, "yes" if one.met else "**no**")
         for one in results.verdicts(bounds)
     ]
-    return _table(("target", "bound", "reached", "met"), rows, words=1)
+    return table(("target", "bound", "reached", "met"), rows, words=1)
 
 
 def _appends(results: Results, bounds: Bounds) -> str:
@@ -80,7 +80,7 @@ def _appends(results: Results, bounds: Bounds) -> str:
             for size in at
         ]
         rows.append(row)
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _floors(bounds: Bounds) -> list[str]:
@@ -107,7 +107,7 @@ def _loads(results: Results, bounds: Bounds) -> str:
         row = [name, *(_time(results.value(name, label)) for label in columns)]
         row += [_ratio(results, name, label, bounds.floor) for label in compared]
         rows.append(row)
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _throughput(results: Results, bounds: Bounds) -> str:
@@ -126,7 +126,7 @@ def _throughput(results: Results, bounds: Bounds) -> str:
         )
     head = ("", "turns a second", "x floor", "turns that failed")
     what = f"{plan['sessions']} new sessions, {plan['session_turns']} turns each."
-    return f"{what}\n\n{_table(head, rows)}"
+    return f"{what}\n\n{table(head, rows)}"
 
 
 def _contention(results: Results) -> str:
@@ -147,7 +147,7 @@ def _contention(results: Results) -> str:
             )
     head = ("", "", "messages kept", "turns whole", "took", "errors")
     what = f"{plan['writers']} writers, {plan['writer_turns']} turns of two messages each."
-    return f"{what}\n\n{_table(head, rows, words=2)}"
+    return f"{what}\n\n{table(head, rows, words=2)}"
 
 
 def _imports(results: Results) -> str:
@@ -161,7 +161,7 @@ def _imports(results: Results) -> str:
         f"In {runs} fresh interpreters each, by turns. `{SUBJECT}` takes "
         f"{results.import_cost():.1f} ms more than `{BASELINE}`: the modules of its names are "
         f"imported when these are first used. `{EVERYTHING}` brings, beside the standard library: "
-        f"{', '.join(found['packages'])}.\n\n" + _table(("", "median", "range"), rows)
+        f"{', '.join(found['packages'])}.\n\n" + table(("", "median", "range"), rows)
     )
 
 
@@ -175,10 +175,10 @@ def _adapters(results: Results) -> str:
         ]
         for name, one in results.adapters.items()
     ]
-    table = _table(("", "durability", "versions", "notes"), rows, words=4)
+    versions = table(("", "durability", "versions", "notes"), rows, words=4)
     left_out = results.data.get("left_out", {})
     lines = [f"- {name}: {reason}" for name, reason in left_out.items()]
-    return "\n".join([table, "Not measured:\n", *lines, ""]) if lines else table
+    return "\n".join([versions, "Not measured:\n", *lines, ""]) if lines else versions
 
 
 def _with(results: Results, labels: Iterable[str]) -> list[str]:
@@ -190,7 +190,8 @@ def _with(results: Results, labels: Iterable[str]) -> list[str]:
     ]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
+    """Return a table in Markdown, whose first columns are words and the others numbers."""
     rule = ["---" if index < words else "--:" for index in range(len(head))]
     lines = ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
     return "\n".join(lines) + "\n"
