@@ -13,7 +13,6 @@ from historykit.config import DEFAULT_NAMESPACE, HistoryConfig, build_config, lo
 from historykit.drafting import checked, draft_messages
 from historykit.errors import (
     InvalidRequestError,
-    TranscriptDivergedError,
     VersionConflictError,
 )
 from historykit.history_runs import RunCalls
@@ -29,7 +28,6 @@ from historykit.records import (
     Retention,
     SessionDraft,
     SessionKey,
-    Tail,
 )
 from historykit.statuses import (
     AttachmentType,
@@ -39,7 +37,7 @@ from historykit.statuses import (
     SessionStatus,
 )
 from historykit.store import Clock, HistoryStore, system_clock
-from historykit.transcripts import new_part
+from historykit.transcripts import place_of_new
 
 if TYPE_CHECKING:
     import os
@@ -268,12 +266,18 @@ class History(RunCalls, AttachmentCalls):
         while True:
             attempts += 1
             tail = await self.store.read_tail(key, stream=stream)
-            begin = _begin(tail, digests, key, replacing=diverged == "replace")
+            begin = place_of_new(tail, digests, key, replacing=diverged == "replace")
             if begin == len(messages):
                 return None
             try:
                 if begin is None:
-                    drafts = self._drafts(messages, stream, external_ids=False)
+                    drafts = draft_messages(
+                        messages,
+                        codec=self.codec,
+                        stream=stream,
+                        now=self.store.now(),
+                        external_ids=False,
+                    )
                     return await self.store.replace(
                         key, drafts, stream=stream, expected_version=tail.version
                     )
@@ -359,8 +363,13 @@ class History(RunCalls, AttachmentCalls):
         idempotency_key: str | None = None,
         external_ids: bool = True,
     ) -> AppendReceipt:
-        drafts = self._drafts(
-            messages, stream, idempotency_key=idempotency_key, external_ids=external_ids
+        drafts = draft_messages(
+            messages,
+            codec=self.codec,
+            stream=stream,
+            now=self.store.now(),
+            idempotency_key=idempotency_key,
+            external_ids=external_ids,
         )
 
         async def write(drafts: Sequence[MessageDraft], life: str | None) -> AppendReceipt:
@@ -385,30 +394,3 @@ class History(RunCalls, AttachmentCalls):
             incarnation=incarnation,
             create=None if expected_version else create or SessionDraft(),
         )
-
-    def _drafts(
-        self,
-        messages: Sequence[Message],
-        stream: str,
-        *,
-        idempotency_key: str | None = None,
-        external_ids: bool = True,
-    ) -> tuple[MessageDraft, ...]:
-        return draft_messages(
-            messages,
-            codec=self.codec,
-            stream=stream,
-            now=self.store.now(),
-            idempotency_key=idempotency_key,
-            external_ids=external_ids,
-        )
-
-
-def _begin(tail: Tail, digests: Sequence[bytes], key: SessionKey, *, replacing: bool) -> int | None:
-    """Return where the new part of a transcript begins, None where it replaces what is stored."""
-    try:
-        return new_part(tail, digests, key)
-    except TranscriptDivergedError:
-        if not replacing:
-            raise
-        return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from historykit.errors import TranscriptDivergedError
 from historykit.records import SessionKey, Tail
 
-__all__ = ["new_part"]
+__all__ = ["new_part", "place_of_new"]
 
 
 def new_part(tail: Tail, digests: Sequence[bytes], key: SessionKey) -> int:
@@ -29,6 +29,18 @@ def new_part(tail: Tail, digests: Sequence[bytes], key: SessionKey) -> int:
         f"stored in session {key.session_id!r}; send one that does, or set "
         'diverged="replace" to have it take their place'
     )
+
+
+def place_of_new(
+    tail: Tail, digests: Sequence[bytes], key: SessionKey, *, replacing: bool
+) -> int | None:
+    """Return what `new_part` returns, and None where the transcript replaces what is stored."""
+    try:
+        return new_part(tail, digests, key)
+    except TranscriptDivergedError:
+        if not replacing:
+            raise
+        return None
 
 
 def _agrees(stored: Sequence[bytes], digests: Sequence[bytes], length: int) -> bool:
