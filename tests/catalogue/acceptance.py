@@ -6,7 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from historykit import APIError, Message, NotFoundError, SessionStatus
+from historykit import (
+    Agent,
+    AgentSession,
+    APIError,
+    Message,
+    NotFoundError,
+    SessionStatus,
+)
 from historykit.history import History
 from historykit.testing.subject import ManualClock
 
@@ -158,3 +165,28 @@ class Acceptance:
         await session.refresh()
         assert (session.message_count, session.last_message_preview) == (4, "four")
         assert session.last_message_at == listed[-1].created_at
+
+    async def test_an_agent_in_between(self, history: History) -> None:
+        """An agent's provider gives the model what was added, and what it stores is listed."""
+        given: list[list[str]] = []
+
+        async def client(messages: list[Message], options: object) -> str:
+            given.append([message.text for message in messages])
+            return f"answer {len(given)}"
+
+        agent = Agent(client, name="agent_1", context_providers=[history.provider()])
+        session = await history.Session(id="s1", agent=agent).save()
+        await session.add_message("user", "added")
+        await agent.run("asked", session=AgentSession(session_id="s1"))
+        like = (await session.messages())[-1]
+        await session.react(like.id, "LIKE")
+        await session.add_message("assistant", "corrected")
+        await agent.run("asked again", session=AgentSession(session_id="s1"))
+        assert given[1] == ["added", "asked", "answer 1", "corrected", "asked again"]
+        listed = await session.messages()
+        assert [each.content for each in listed] == [*given[1], "answer 2"]
+        assert [each.sequence for each in listed] == [1, 2, 3, 4, 5, 6]
+        assert [each.reaction for each in listed] == [None, None, "LIKE", None, None, None]
+        await session.delete_message(listed[3].id)
+        loaded = await history.provider().get_messages("s1")
+        assert [each.text for each in loaded] == [*given[1][:3], "asked again", "answer 2"]

@@ -193,7 +193,7 @@ class Session(SaveCalls, MessageCalls):
         record = await history.store.read_session(living.key)
         key = await fork_session(history, record, rows, session_id=id, name=name)
         forked = type(self)(id=key.session_id, user_id=key.user_id)
-        forked.context = history  # type: ignore[misc]  # that of this object, if it has one
+        forked.context = history
         return await forked.refresh()
 
     async def delete(self) -> DeleteResult:

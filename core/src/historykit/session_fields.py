@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from historykit.dict_forms import camel_case, known_fields
 from historykit.errors import (
@@ -45,8 +45,15 @@ FIELDS_TO_SAVE: Final = (
 """The fields that `Session.save` writes."""
 
 
+class InHistory:
+    """What is bound to a history: a class, or one object of it."""
+
+    context: History | None = None
+    """The history that sessions are read from and written to."""
+
+
 @dataclass(repr=False, eq=False)
-class SessionFields:
+class SessionFields(InHistory):
     """What a session is, as plain fields; `Session` adds what can be done with it.
 
     `name`, `description`, `agent_id`, `status`, `execution_config`, `memory_enabled`, `metadata`
@@ -61,11 +68,9 @@ class SessionFields:
     `last_message_preview` is the beginning of the newest one, `last_message_at` when it was
     written; `parent_id` is the session that this one was forked from. Times are in ISO 8601, in
     UTC. They are as they were when the session was read, saved or refreshed. `path` is kept in the
-    object only (aiXplain session module).
+    object only. `context` is the history that the class, or this object alone, is bound to
+    (aiXplain session module).
     """
-
-    context: ClassVar[History | None] = None
-    """The history that the class is bound to."""
 
     id: str | None = None
     name: str | None = None
@@ -152,7 +157,7 @@ class SessionFields:
         values = {name: deepcopy(getattr(self, name)) for name in FIELDS}
         copy = type(self)(**{**values, "id": None, **overrides})
         if "context" in vars(self):
-            copy.context = self.context  # type: ignore[misc]  # bound on its own
+            copy.context = self.context
         return copy
 
     def _config(self) -> ExecutionConfig | None:

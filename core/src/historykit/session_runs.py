@@ -168,7 +168,7 @@ class SessionRun:
                 f"{type(session).__name__}"
             )
         if session.context is None:
-            session.context = history  # type: ignore[misc]  # bound on its own
+            session.context = history
         elif session.context.store is not history.store:
             raise InvalidRequestError(f"session {session.id!r} is one of another history")
         elif history.user_id not in ("", session._key().user_id):
