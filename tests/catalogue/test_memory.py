@@ -5,6 +5,7 @@ import pytest
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.attaching import Attaching
 from tests.catalogue.backends import OnMemory
+from tests.catalogue.moving import Moving
 from tests.catalogue.running import Runs
 from tests.catalogue.scope import Scope
 from tests.catalogue.searching import Searching
@@ -40,3 +41,7 @@ class TestAttaching(Attaching, OnMemory):
 
 class TestWording(Wording, OnMemory):
     """How texts and filters are compared."""
+
+
+class TestMoving(Moving, OnMemory):
+    """Exports and imports."""

@@ -5,6 +5,7 @@ import pytest
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.attaching import Attaching
 from tests.catalogue.backends import OnMongo
+from tests.catalogue.moving import Moving
 from tests.catalogue.running import Runs
 from tests.catalogue.scope import Scope
 from tests.catalogue.searches import Searches
@@ -45,3 +46,7 @@ class TestSearches(Searches, OnMongo):
 
 class TestWording(Wording, OnMongo):
     """How texts and filters are compared."""
+
+
+class TestMoving(Moving, OnMongo):
+    """Exports and imports."""

@@ -25,7 +25,7 @@ from historykit.errors import (
     TooLargeError,
 )
 from historykit.plugins import load_backend
-from historykit.records import SessionDraft, SessionKey, SessionQuery
+from historykit.records import SessionKey, SessionQuery
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_mongo import MongoConfig, MongoHistoryProvider, MongoStore
 from historykit_mongo.errors import translate
@@ -116,41 +116,16 @@ async def test_a_newer_collection_is_refused(
         await open_store()
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        SessionQuery(namespace="app"),
-        SessionQuery(namespace="app", user_id="u3"),
-        SessionQuery(namespace="app", agent_id="a3"),
-        SessionQuery(namespace="app", status="s3"),
-        SessionQuery(namespace="app", labels=frozenset({"l3"})),
-    ],
-)
-async def test_a_search_looks_at_what_it_returns(
-    open_store: Open, store: MongoStore, inside: Collection[Any], query: SessionQuery
+async def test_an_index_that_is_missing_is_made(
+    open_store: Open, store: MongoStore, inside: Collection[Any], key: SessionKey
 ) -> None:
-    """A search by one field is answered in the order of an index, without a sort, and looks at no
-    more sessions than it returns."""
-    for number in range(60):
-        fields = SessionDraft(
-            agent_id=f"a{number % 6}",
-            status=f"s{number % 6}",
-            labels=frozenset({f"l{number % 6}"}),
-            created_at=number,
-        )
-        await store.create_session(SessionKey("app", f"u{number % 6}", f"s{number}"), fields)
-    found = await store.find_sessions(query)
-    assert len(found.records) == (20 if query == SessionQuery(namespace="app") else 10)
-    from historykit_mongo.schema import NEWEST
-    from historykit_mongo.search import _conditions
-
-    cursor = inside.find(_conditions(query)).sort(list(NEWEST)).limit(query.limit + 1)
-    plan = cursor.explain()
-    assert plan["executionStats"]["totalDocsExamined"] == min(query.limit + 1, found.total or 0)
-    assert "SORT" not in [
-        plan["queryPlanner"]["winningPlan"].get("stage"),
-        plan["queryPlanner"]["winningPlan"].get("inputStage", {}).get("stage"),
-    ]
+    """A collection that an earlier version made, which lacks an index, gets it when it is opened,
+    and keeps what is in it."""
+    await store.append(key, drafts("m", 3))
+    inside.drop_index("memory")
+    other = await open_store()
+    assert "memory" in inside.index_information()
+    assert len((await other.read(key)).messages) == 3
 
 
 async def test_a_server_that_is_not_there(key: SessionKey) -> None:
