@@ -128,6 +128,8 @@ class Writing:
         await history.Session(id="s1", name="new").save()
         with pytest.raises(SessionDeletedError):
             await session.save(status="archived")
+        with pytest.raises(SessionDeletedError):
+            await session.delete()
         with pytest.raises(NotFoundError):
             await session.add_message("user", "Hi")
         found = await history.Session.get("s1")

@@ -29,6 +29,7 @@ from historykit.session_search import (
     walk,
 )
 from historykit.session_states import as_agent_session
+from historykit.session_writing import read_life
 from historykit.sessions import AgentSession
 
 __all__ = ["DeleteResult", "Session"]
@@ -199,10 +200,13 @@ class Session(SaveCalls, MessageCalls):
     async def delete(self) -> DeleteResult:
         """Delete the session with its messages and attachments. The object is of no use afterwards.
 
-        Raises `NotFoundError` where it is gone already, and `SessionStateError` on an object that
-        stands for no session.
+        Raises `NotFoundError` where it is gone already, `SessionDeletedError` where it was made
+        anew since this object read it, and `SessionStateError` on an object that stands for no
+        session.
         """
         key = self._key()
+        if self._record is not None:
+            await read_life(self._bound(), key, self._record.incarnation)
         receipt = await self._bound()._delete_session(key)
         if not receipt.sessions:
             raise session_not_found(key)

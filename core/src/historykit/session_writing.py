@@ -35,7 +35,7 @@ from historykit.session_messages import encode_extra
 if TYPE_CHECKING:
     from historykit.history import History
 
-__all__ = ["append_messages", "change_body", "change_session", "create_or_change"]
+__all__ = ["append_messages", "change_body", "change_session", "create_or_change", "read_life"]
 
 ATTEMPTS: Final = 50
 """How often a change is made anew because another writer changed the session meanwhile."""
@@ -45,6 +45,20 @@ PAUSE: Final = 0.005
 
 Change = Callable[[SessionRecord], SessionPatch]
 """Returns the change to make of a session as it is stored now."""
+
+
+async def read_life(history: History, key: SessionKey, incarnation: str | None) -> SessionRecord:
+    """Return a session in the life that is named, in any life where none is.
+
+    Raises `NotFoundError`, and `SessionDeletedError` where it is in another life.
+    """
+    record = await history.store.read_session(key)
+    if incarnation not in (None, record.incarnation):
+        raise SessionDeletedError(
+            f"session {key.session_id!r} was deleted and made anew since it was read; refresh it "
+            "or get it again"
+        )
+    return record
 
 
 async def change_session(
@@ -57,12 +71,7 @@ async def change_session(
     """
     attempt = 0
     while True:
-        record = await history.store.read_session(key)
-        if incarnation not in (None, record.incarnation):
-            raise SessionDeletedError(
-                f"session {key.session_id!r} was deleted and made anew since it was read; refresh "
-                "it or get it again"
-            )
+        record = await read_life(history, key, incarnation)
         patch = change(record)
         try:
             return await history.store.patch_session(key, patch, if_revision=record.revision)
