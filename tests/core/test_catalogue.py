@@ -651,6 +651,47 @@ async def test_what_delete_returns(history: History) -> None:
     assert await session.delete() == DeleteResult("SUCCESS", True, "s1", 1)
 
 
+TRIPS = {
+    "get": (lambda session: session.get("s1"), ["read_session", "read_newest"]),
+    "search": (lambda session: session.search(agent="a"), ["find_sessions", "read_newest"]),
+    "refresh": (lambda session: session.refresh(), ["read_session"]),
+    "save": (lambda session: session.save(name="n"), ["read_session", "patch_session"]),
+    "add_message": (lambda session: session.add_message("user", "Hi"), ["append"]),
+    "messages": (lambda session: session.messages(), ["read"]),
+    "get_message": (lambda session: session.get_message(session.answer), ["read_message"]),
+    "react": (lambda session: session.react(session.answer, "LIKE"), ["update_message"]),
+    "delete_message": (lambda session: session.delete_message(session.answer), ["delete_messages"]),
+    "delete": (lambda session: session.delete(), ["read_session", "delete_session"]),
+}
+
+
+@pytest.mark.parametrize("call", TRIPS)
+async def test_the_round_trips_of_a_call(
+    history: History, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Of a session that was read, each call asks the store once or twice."""
+    session = await history.Session(id="s1", agent="a").save()
+    session.answer = (await session.add_message("assistant", "Hi")).id
+    await session.refresh()
+    store, asked = history.store, []
+
+    def noted(name: str) -> Any:
+        method = getattr(store, name)
+
+        async def note(*arguments: Any, **options: Any) -> Any:
+            asked.append(name)
+            return await method(*arguments, **options)
+
+        return note
+
+    operations = {name for _, trips in TRIPS.values() for name in trips} | {"create_session"}
+    for name in operations:
+        monkeypatch.setattr(store, name, noted(name))
+    ask, trips = TRIPS[call]
+    await ask(session)
+    assert asked == trips
+
+
 # -- the state of an agent's session
 
 
