@@ -90,6 +90,7 @@ async def test_guarantees_are_those_of_the_server(store: MongoStore) -> None:
     assert store.guarantees | {Guarantee.SURVIVES_FAILOVER} == set(Guarantee)
 
 
+@pytest.mark.timeout(240)
 async def test_eight_stores_on_an_empty_database(
     open_store: Open, inside: Collection[Any], key: SessionKey
 ) -> None:

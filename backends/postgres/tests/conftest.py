@@ -20,6 +20,9 @@ Inside = Callable[..., list[Any]]
 Make = Callable[..., PostgresStore]
 Start = Callable[..., "subprocess.Popen[str]"]
 
+CONNECTIONS = "pg_stat_activity WHERE application_name = current_setting('search_path')"
+"""Where a test sees the connections of its own stores from inside."""
+
 PRELUDE = """
 import asyncio, os, sys
 from historykit.errors import *
@@ -55,10 +58,15 @@ def url(postgres_url: str, driver: str) -> str:
 
 @pytest.fixture
 def make(url: str, postgres_schema: str) -> Make:
-    """Return a function that makes a store in the test's schema, with each driver."""
+    """Return a function that makes a store in the test's schema, with each driver.
+
+    Its connections are known by the schema's name, because other tests use the server meanwhile.
+    """
+    named = f"{url}{'&' if '?' in url else '?'}application_name={postgres_schema}"
 
     def make(**settings: Any) -> PostgresStore:
-        return PostgresStore(PostgresConfig(**{"url": url, "schema": postgres_schema, **settings}))
+        settings = {"url": named, "schema": postgres_schema, **settings}
+        return PostgresStore(PostgresConfig(**settings))
 
     return make
 

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from backends.postgres.tests.conftest import CONNECTIONS
 from historykit.errors import (
     ConfigError,
     ConflictError,
@@ -34,14 +35,8 @@ pytestmark = pytest.mark.asyncio
 Inside = Callable[..., list[Any]]
 Make = Callable[..., PostgresStore]
 
-END_ALL = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
-"""
-COUNT = """
-SELECT count(*) FROM pg_stat_activity
-WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND query LIKE '%historykit%'
-"""
+END_ALL = f"SELECT pg_terminate_backend(pid) FROM {CONNECTIONS}"
+COUNT = f"SELECT count(*) FROM {CONNECTIONS}"
 
 
 def calls_of(store: PostgresStore, key: SessionKey) -> list[Callable[[], Awaitable[object]]]:
@@ -70,9 +65,11 @@ async def all_ended(inside: Inside) -> None:
 
 
 @pytest_asyncio.fixture
-async def engine(url: str) -> AsyncIterator[AsyncEngine]:
+async def engine(url: str, driver: str, postgres_schema: str) -> AsyncIterator[AsyncEngine]:
     """An engine of the caller's own."""
-    engine = create_async_engine(url, pool_size=3, max_overflow=0)
+    name: dict[str, Any] = {"application_name": postgres_schema}
+    arguments = name if driver == "psycopg" else {"server_settings": name}
+    engine = create_async_engine(url, pool_size=3, max_overflow=0, connect_args=arguments)
     yield engine
     await engine.dispose()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from backends.postgres.tests.conftest import CONNECTIONS
 from historykit.errors import StorageError
 from historykit.records import SessionKey
 from historykit.testing.drafts import draft, texts
@@ -99,13 +100,12 @@ async def test_a_store_is_opened_and_closed_fifty_times(
     make: Make, key: SessionKey, inside: Inside
 ) -> None:
     """Opening, using and closing again and again leaves no connection behind."""
-    before = inside("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")
     for number in range(50):
         async with make() as store:
             await asyncio.gather(store.append(key, [draft(str(number))]), store.read(key))
+            assert inside(f"SELECT count(*) FROM {CONNECTIONS}") != [(0,)]
     await asyncio.sleep(0.2)
-    after = inside("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")
-    assert after == before
+    assert inside(f"SELECT count(*) FROM {CONNECTIONS}") == [(0,)]
 
 
 @pytest.mark.asyncio
