@@ -4,6 +4,7 @@ import pytest
 
 from tests.catalogue.acceptance import Acceptance
 from tests.catalogue.attaching import Attaching
+from tests.catalogue.attaching_kills import Killed
 from tests.catalogue.backends import OnRedis
 from tests.catalogue.moving import Moving
 from tests.catalogue.running import Runs
@@ -50,3 +51,7 @@ class TestWording(Wording, OnRedis):
 
 class TestMoving(Moving, OnRedis):
     """Exports and imports."""
+
+
+class TestKilled(Killed, OnRedis):
+    """Processes that are killed while they attach files."""

@@ -236,7 +236,10 @@ async def test_files_come_after_attachments(history: History) -> None:
         (([{"url": "", "path": ""}],), "must have a 'url' or a 'path' key"),
         (([{"url": "https://e", "name": 5}],), "name of an attachment must be text, not int"),
         (([Path("https://e/a.png")],), "is a URL that was made a Path"),
-        ((["ftp://e/a.png"],), r"the scheme 'ftp', .* pass \{\"url\": ...\}"),
+        (
+            (["ftp://me:hidden@e/a.png"],),
+            r"'ftp://me:\*\*\*@e/a.png' has the scheme 'ftp', .* pass \{\"url\": ...\}",
+        ),
     ],
 )
 async def test_an_entry_that_is_none_says_so(

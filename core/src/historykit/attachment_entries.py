@@ -14,6 +14,7 @@ from urllib.request import url2pathname
 
 from historykit.errors import InvalidRequestError
 from historykit.media_types import guess_media_type, name_of_url
+from historykit.redaction import redact_url
 from historykit.session_messages import SessionMessageAttachment
 from historykit.statuses import AttachmentType
 
@@ -91,7 +92,7 @@ def read_file(path: object) -> FileEntry:
     found = _SCHEME.match(text)
     if isinstance(path, Path) and found is not None and found["scheme"].lower() in HOSTED:
         raise InvalidRequestError(
-            f"attachment {text!r} is a URL that was made a Path; pass the URL as text"
+            f"attachment {redact_url(text)!r} is a URL that was made a Path; pass the URL as text"
         )
     return FileEntry(text, {})
 
@@ -124,7 +125,7 @@ def _text(text: str, is_stored: Callable[[str], bool]) -> Entry:
         return FileEntry(_local_path(text), {})
     if slashes >= 2:
         raise InvalidRequestError(
-            f"attachment {text!r} has the scheme {scheme!r}, which is not one of "
+            f"attachment {redact_url(text)!r} has the scheme {scheme!r}, which is not one of "
             f'{", ".join(HOSTED)}, file and data; pass {{"url": ...}} to attach it as it is'
         )
     return FileEntry(text, {})
@@ -175,8 +176,8 @@ def _local_path(url: str) -> str:
     parts = urlsplit(url)
     if parts.netloc.lower() not in ("", "localhost"):
         raise InvalidRequestError(
-            f"attachment {url!r} names another machine, {parts.netloc!r}; only local files can be "
-            "attached by file://"
+            f"attachment {redact_url(url)!r} names another machine, {parts.hostname!r}; only local "
+            "files can be attached by file://"
         )
     return url2pathname(parts.path)
 

@@ -9,6 +9,7 @@ from historykit.attachment_entries import data_of
 from historykit.attachment_folders import AttachmentFolder, decoded
 from historykit.errors import NotFoundError, ResourceError
 from historykit.records import SessionKey
+from historykit.redaction import redact_url
 
 if TYPE_CHECKING:
     from historykit.history import History
@@ -31,7 +32,8 @@ class AttachmentReader:
             return
         if not self._is_kept(url):
             raise ResourceError(
-                f"attachment {url!r} is not kept by this history; fetch it from where it is"
+                f"attachment {redact_url(url)!r} is not kept by this history; fetch it from where "
+                "it is"
             )
         folder = await self.folder(url)
         async for piece in folder.read(url):
@@ -51,7 +53,9 @@ class AttachmentReader:
         folder = await self._history._folder_of(self._key)
         body = decoded(row.body, self._history.codec)
         if folder is None or url not in folder.references(body):
-            raise NotFoundError(f"message {self._message_id!r} has no attachment {url!r}")
+            raise NotFoundError(
+                f"message {self._message_id!r} has no attachment {redact_url(url)!r}"
+            )
         return folder
 
     def _is_kept(self, url: str) -> bool:
