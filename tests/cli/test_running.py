@@ -78,7 +78,9 @@ def test_who_asks_for_it_gets_a_new_store(run: Run) -> None:
     assert Path("chat.db").exists()
 
 
-@pytest.mark.parametrize("value", ["path", "=chat.db", "backend=sqlite", "environ=x"])
+@pytest.mark.parametrize(
+    "value", ["path", "=chat.db", "backend=sqlite", "environ=x", "attachments=x"]
+)
 def test_a_setting_that_is_none_is_a_usage_error(run: Run, value: str) -> None:
     """`--set` takes KEY=VALUE, and nothing that has an option of its own."""
     result = run("sessions", "--backend", "sqlite", "--set", value)

@@ -129,7 +129,7 @@ def _settings(
         name, equals, text = value.partition("=")
         if not equals or not name:
             raise click.BadParameter(f"{name!r} is not KEY=VALUE, as in path=chat.db")
-        if name in (*CHOICES, "environ"):
+        if name in (*CHOICES, "attachments", "environ"):
             raise click.BadParameter(f"{name} is no setting of a backend")
         settings[name.replace("-", "_")] = Text(text, f"--set {name}")
     return settings
