@@ -279,6 +279,7 @@ class Session(SessionFace):
 
     _ATTRIBUTES = frozenset(
         {
+            "context",
             "id",
             "name",
             "description",
@@ -302,6 +303,7 @@ class Session(SessionFace):
         }
     )
 
+    context: History | None
     id: str | None
     name: str | None
     description: str | None
