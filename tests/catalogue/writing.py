@@ -167,6 +167,30 @@ class Writing:
         assert [each.content for each in await session.messages(request_id="r")] == ["", "4"]
         assert await contents(session, roles=["user", "tool"]) == ["Hi", "4"]
 
+    async def test_writers_at_the_same_time(self, history: History) -> None:
+        """Batches of several objects and of a provider stay side by side, in one order."""
+        await history.Session(id="s1").save()
+        provider = history.provider()
+
+        async def write(number: int) -> None:
+            session = await history.Session.get("s1")
+            for part in range(3):
+                batch = [Message("user", f"{number} {part} {place}") for place in range(2)]
+                if number % 2:
+                    await session.add_messages(batch)
+                else:
+                    await provider.save_messages("s1", batch)
+
+        await asyncio.gather(*map(write, range(6)))
+        session = await history.Session.get("s1")
+        listed = await session.messages()
+        assert [each.sequence for each in listed] == [*range(1, 37)]
+        assert session.message_count == 36
+        spoken = [each.content for each in listed]
+        for first, second in zip(spoken[::2], spoken[1::2], strict=True):
+            assert first.endswith(" 0")
+            assert second == f"{first[:-1]}1"
+
     async def test_a_message_that_is_there_already(self, history: History) -> None:
         """A message with an id of its own is stored once, and the call returns what is stored."""
         session = await history.Session().save()
