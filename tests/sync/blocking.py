@@ -58,7 +58,7 @@ CLASSES = (
         historykit.Session,
         "A session whose calls block: `historykit.Session`, used through `History.Session`.",
         (),
-        frozenset({"before_save", "after_save"}),
+        frozenset({"before_save", "after_save", "context"}),
     ),
     Blocking(
         "BoundAgent",
@@ -123,8 +123,10 @@ def _attributes(node: ast.ClassDef, blocking: Blocking) -> Iterator[tuple[str, s
             continue
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
             annotation = ast.unparse(each.annotation)
-            if not re.match(r"ClassVar|InitVar|KW_ONLY", annotation) and each.target.id[0] != "_":
-                yield each.target.id, annotation
+            name = each.target.id
+            plain = not re.match(r"ClassVar|InitVar|KW_ONLY", annotation)
+            if plain and not name.startswith("_") and name not in blocking.without:
+                yield name, annotation
         elif isinstance(each, ast.FunctionDef) and "property" in _decorators(each):
             assert each.returns is not None
             yield each.name, ast.unparse(each.returns)

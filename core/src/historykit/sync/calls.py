@@ -279,7 +279,6 @@ class Session(SessionFace):
 
     _ATTRIBUTES = frozenset(
         {
-            "context",
             "id",
             "name",
             "description",
@@ -303,7 +302,6 @@ class Session(SessionFace):
         }
     )
 
-    context: History | None
     id: str | None
     name: str | None
     description: str | None
