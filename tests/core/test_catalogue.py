@@ -348,6 +348,22 @@ async def test_a_damaged_message_does_not_hide_the_session(history: History) -> 
     assert (await history.Session.search(query="Hi")).results == []
 
 
+async def test_an_unknown_type_in_a_message(
+    history: History, registry: dict[str, type[Any]]
+) -> None:
+    """A session with it is found without a warning; who reads the message gets one, and data."""
+    register_state_type(Basket)
+    session = await history.Session(id="s1").save()
+    properties = {"basket": Basket(["carrots"])}
+    await session.add_messages([Message("user", "Hi", additional_properties=properties)])
+    registry.clear()
+    assert (await history.Session.get("s1")).last_message_preview == "Hi"
+    with pytest.warns(RuntimeWarning, match="basket"):
+        (message,) = await session.messages()
+    found = message.to_message().additional_properties["basket"]
+    assert isinstance(found, OpaqueValue)
+
+
 async def test_a_preview_follows_the_newest_message(history: History) -> None:
     """It is read again when messages came or went, and kept when only a field was changed."""
     session = await history.Session().save()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import unicodedata
+import warnings
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -211,7 +212,10 @@ async def previews(history: History, records: Sequence[SessionRecord]) -> list[s
 def _preview(row: StoredMessage, key: SessionKey, history: History) -> str | None:
     """Return the preview of a message; None for one that cannot be read, which `messages` names."""
     try:
-        return preview(decode_message(row, key, codec=history.codec, agent_id=""))
+        with warnings.catch_warnings():
+            # A type that this process does not know is no part of a preview.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return preview(decode_message(row, key, codec=history.codec, agent_id=""))
     except CorruptRecordError:
         return None
 
