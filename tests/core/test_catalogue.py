@@ -145,10 +145,12 @@ async def test_what_a_session_does_not_have(history: History) -> None:
 async def test_a_deprecated_limit_is_warned_of_where_it_is_saved(history: History) -> None:
     """`max_iterations` in the config becomes the budget's, with a warning at the caller's line."""
     session = history.Session(execution_config={"execution_params": {"max_tokens": 1}})
-    session.execution_config.execution_params = {"max_iterations": 10}
-    with pytest.warns(DeprecationWarning, match="max_iterations") as caught:
-        await session.save()
-    assert {each.filename for each in caught} == {__file__}
+    for limit in (5, 10):
+        session.execution_config.execution_params = {"max_iterations": limit}
+        assert session.is_modified  # without a warning
+        with pytest.warns(DeprecationWarning, match="max_iterations") as caught:
+            await session.save()
+        assert {each.filename for each in caught} == {__file__}
     stored = (await history.Session.get(session.id)).to_dict()["executionConfig"]
     assert stored == {"executionParams": {"budget": {"maxIterations": 10}}}
 

@@ -165,12 +165,16 @@ class ExecutionConfig:
                 )
         return self._as_data(parts)
 
+    def _to_compare(self) -> dict[str, Any]:
+        """Return what `to_api_dict` returns, and warn of nothing."""
+        return self._as_data(self._split())
+
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as `from_dict` takes them: in camelCase, those not set as None.
 
         The budget is within ``executionParams``. Warns of nothing.
         """
-        return {**dict.fromkeys(_FIELDS.values()), **self._as_data(self._split())}
+        return {**dict.fromkeys(_FIELDS.values()), **self._to_compare()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

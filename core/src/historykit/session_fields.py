@@ -122,7 +122,7 @@ class SessionFields(InHistory):
         """
         config = self._config()
         return {camel_case(name): getattr(self, name) for name in FIELDS} | {
-            "executionConfig": None if config is None else config.to_api_dict(),
+            "executionConfig": None if config is None else config._to_compare(),
             "metadata": check_metadata(self.metadata),
             "tags": check_tags(self.tags),
         }
@@ -294,7 +294,7 @@ def _kept(
     """Return the config that is stored: the same object where it says the same."""
     if stored is None:
         return None
-    if config is not None and config.to_api_dict() == stored:
+    if config is not None and config._to_compare() == stored:
         return config
     return ExecutionConfig.from_dict(stored)
 

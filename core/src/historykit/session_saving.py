@@ -94,6 +94,8 @@ class SaveCalls(SessionFields):
             self._key()
         self._check()
         self._check_owner()
+        if (config := self._config()) is not None:
+            config.to_api_dict()  # which warns of what is deprecated
         history = self._bound()
         if not self.id:
             key = SessionKey(history.namespace, history.user_id or self.user_id, new_id())
