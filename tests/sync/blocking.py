@@ -82,14 +82,14 @@ __all__ = ["BoundAgent", "History", "Session", "open_history"]
 
 
 def written() -> str:
-    """The module that belongs to the source."""
+    """The module that belongs to the source, not yet laid out."""
     modules = {
         name: ast.parse((SOURCE / f"{name}.py").read_text("utf-8"))
         for name in dict.fromkeys(module for each in CLASSES for module, _ in each.parts)
     }
     body = "\n\n".join([_opening(modules["history"]), *(_class(each, modules) for each in CLASSES)])
     imports = "\n".join(_imports(body, modules))
-    return _formatted(HEAD.format(imports=imports) + body)
+    return HEAD.format(imports=imports) + body
 
 
 def _class(blocking: Blocking, modules: dict[str, ast.Module]) -> str:
@@ -203,11 +203,13 @@ def _opening(module: ast.Module) -> str:
 
 def _imports(body: str, modules: dict[str, ast.Module]) -> list[str]:
     """The imports of the names in a text, as their modules have them, or from these modules."""
-    words = set(re.findall(r"\b[A-Za-z_]\w*\b", re.sub(r'""".*?"""', "", body, flags=re.DOTALL)))
+    words = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
     words -= {each.name for each in CLASSES}
-    found = {"from historykit import history as histories"}
-    found.add("from historykit.sync.face import AgentFace, HistoryFace, SessionFace")
-    found.add("from collections.abc import Iterator")
+    found = {
+        "from historykit import history as histories",
+        "from historykit.sync.face import AgentFace, HistoryFace, SessionFace",
+        "from collections.abc import Iterator",
+    }
     for name, module in modules.items():
         for node in ast.walk(module):
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -215,14 +217,14 @@ def _imports(body: str, modules: dict[str, ast.Module]) -> list[str]:
                 found |= {
                     f"{prefix}import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
                     for alias in node.names
-                    if (alias.asname or alias.name) in words and node != "__future__"
+                    if (alias.asname or alias.name) in words
                 }
         found |= {
             f"from historykit.{name} import {target}"
             for target in map(_defined, module.body)
-            if target in words and target.isidentifier()
+            if target in words
         }
-    return sorted(line for line in found if "__future__" not in line)
+    return sorted(found)
 
 
 def _defined(node: ast.stmt) -> str:
@@ -242,10 +244,26 @@ def _decorators(node: Function) -> set[str]:
     return names | ({"property"} if "cached_property" in names else set())
 
 
+def outline(text: str) -> tuple[set[str], str]:
+    """What a module says, however it is laid out: its imports, and all that follows them."""
+    module = ast.parse(text)
+    imports = [node for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {
+        f"{getattr(node, 'module', '')} {alias.name} {alias.asname}"
+        for node in imports
+        for alias in node.names
+    }
+    module.body = [node for node in module.body if node not in imports]
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = " ".join(node.value.split())
+    return names, ast.dump(module)
+
+
 def _formatted(text: str) -> str:
     ruff = [sys.executable, "-m", "ruff"]
     options = ["--stdin-filename", str(TARGET), "-"]
-    for command in (["check", "--fix", "--quiet", "--select", "I,F401"], ["format"]):
+    for command in (["check", "--fix", "--quiet", "--select", "I"], ["format"]):
         done = subprocess.run(
             [*ruff, *command, *options], input=text, capture_output=True, text=True, check=True
         )
@@ -254,4 +272,4 @@ def _formatted(text: str) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(written(), "utf-8")
+    TARGET.write_text(_formatted(written()), "utf-8")
