@@ -203,7 +203,9 @@ def _opening(module: ast.Module) -> str:
 
 def _imports(body: str, modules: dict[str, ast.Module]) -> list[str]:
     """The imports of the names in a text, as their modules have them, or from these modules."""
-    words = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    nodes = list(ast.walk(ast.parse(body)))
+    words = {node.id for node in nodes if isinstance(node, ast.Name)}
+    words -= {node.arg for node in nodes if isinstance(node, ast.arg)}
     words -= {each.name for each in CLASSES}
     found = {
         "from historykit import history as histories",

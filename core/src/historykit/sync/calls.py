@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
