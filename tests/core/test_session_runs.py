@@ -31,6 +31,7 @@ from historykit import (
 )
 from historykit.history import History
 from historykit.memory import MemoryStore
+from historykit.turns import Turn
 from tests.core.scripted import NotingProvider, ScriptedClient
 
 pytestmark = pytest.mark.asyncio
@@ -46,6 +47,12 @@ async def history(request, tmp_path):
 @pytest_asyncio.fixture
 async def session(history):
     return await history.Session(id="s1", name="Carrots").save()
+
+
+@pytest.fixture
+def short_lease(monkeypatch):
+    """Let the runs of `Agent.run` hold their sessions for a tenth of a second at a time."""
+    monkeypatch.setitem(Turn.__init__.__kwdefaults__, "lease", 0.1)
 
 
 @pytest.fixture
@@ -293,6 +300,63 @@ async def test_a_stream_that_is_broken_off_keeps_the_query(session):
     assert spoken(await session.messages()) == [("user", "Hi")]
     assert await free(session)
     assert session.run_status == "idle"
+
+
+async def streamed(messages, options):
+    yield "to be"
+    yield " continued"
+
+
+async def test_a_stream_that_nobody_reads_on_lets_its_session_go(session, agent, short_lease):
+    """The lease of a stream that was left, and not closed, ends; what comes next stays."""
+    stream = Agent(streamed).run("Hi", session=session, stream=True)
+    async for _ in stream:
+        break
+    await session.refresh()
+    assert session.run_status == "running"
+    await asyncio.sleep(0.15)
+    await session.refresh()
+    assert session.run_status == "idle"
+
+    await agent.run("Ho", session=session)
+    with pytest.raises(RunInProgressError, match="does not hold"):
+        await stream.get_final_response()
+    await session.refresh()
+    assert session.run_status == "completed"
+    assert [m.content for m in await session.messages()] == ["Hi", "Ho", "echo Ho"]
+
+
+async def test_a_stream_that_is_closed_late_says_nothing_of_the_run_after_it(
+    session, agent, short_lease
+):
+    """How the newest run went stays noted."""
+    stream = Agent(streamed).run("Hi", session=session, stream=True)
+    await anext(stream)
+    await asyncio.sleep(0.15)
+    await agent.run("Ho", session=session)
+    await stream.aclose()
+    await session.refresh()
+    assert session.run_status == "completed"
+
+
+async def test_a_stream_can_be_read_on_after_its_lease(session, agent, short_lease):
+    """It holds its session again where no other run came, and then for as long as it takes."""
+
+    async def slow(messages, options):
+        yield "to be"
+        await asyncio.sleep(0.3)
+        yield " continued"
+
+    stream = Agent(slow).run("Hi", session=session, stream=True)
+    await anext(stream)
+    await asyncio.sleep(0.15)
+    reading = asyncio.create_task(anext(stream))
+    await asyncio.sleep(0.2)
+    with pytest.raises(RunInProgressError):
+        await agent.run("Ho", session=session)
+    await reading
+    assert (await stream.get_final_response()).text == "to be continued"
+    assert spoken(await session.messages()) == [("user", "Hi"), ("assistant", "to be continued")]
 
 
 async def test_messages_of_any_kind_run_in_a_session(session, agent):

@@ -51,7 +51,7 @@ class RunHold:
 
     It is renewed in a task of its own. `watching` ends what the run does where the hold is lost:
     another run took over, because this one was frozen for longer than its lease, or the session was
-    deleted.
+    deleted. While the run is `resting`, because nobody asks for more of it, it is not renewed.
     """
 
     def __init__(
@@ -66,6 +66,8 @@ class RunHold:
         self._watched: asyncio.Task[object] | None = None
         self._interrupted = False
         self._renewing: asyncio.Task[None] | None = None
+        self._goes_on = asyncio.Event()
+        self._goes_on.set()
 
     async def claim(self, when_busy: WhenBusy) -> Self:
         """Hold the session, at once or as soon as the run before has let it go.
@@ -102,11 +104,6 @@ class RunHold:
             await claim
             await self._store.release_run(self._key, self._run_id)
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether another run may hold the session meanwhile."""
-        return self._lost is not None
-
     async def release(self) -> None:
         """Let the session go; without a hold on it, do nothing."""
         if self._renewing is not None:
@@ -120,7 +117,7 @@ class RunHold:
 
         Raises `RunInProgressError` or `SessionDeletedError` where it is not. It takes a round trip
         only where the lease should have been renewed and was not, as after the event loop was
-        blocked.
+        blocked, or the run was resting.
         """
         if self._lost is None and self._lease and self._store.now() >= self._lease.expires_at:
             await self._renew()
@@ -143,6 +140,18 @@ class RunHold:
         finally:
             self._watched = None
 
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Let the lease end in time while the block lasts; `confirm` afterwards.
+
+        It is for a run that may never go on, and so must not hold its session for ever.
+        """
+        self._goes_on.clear()
+        try:
+            yield
+        finally:
+            self._goes_on.set()
+
     def _check(self) -> None:
         if self._lost is not None:
             raise self._lost
@@ -150,6 +159,7 @@ class RunHold:
     async def _keep_renewing(self) -> None:
         while self._lost is None:
             await asyncio.sleep(self._seconds / RENEWALS)
+            await self._goes_on.wait()
             await self._renew()
         if self._watched is not None:
             self._interrupted = self._watched.cancel()

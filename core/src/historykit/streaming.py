@@ -26,7 +26,11 @@ class AgentStream:
 
     Nothing happens before it is iterated. What is left unread is never saved: a stream that is
     broken off saves nothing, unless `get_final_response` is asked for. As a context manager it
-    ends the model's answer when the block is left.
+    ends the model's answer when the block is left, and a run in a `Session` lets that go::
+
+        async with agent.run("Hello", stream=True, session=chat) as stream:
+            async for update in stream:
+                print(update.text, end="")
     """
 
     def __init__(self, run: Run) -> None:

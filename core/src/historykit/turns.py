@@ -193,7 +193,10 @@ class Turn:
         return [self._provider(_free(SOURCE_ID, (each.source_id for each in given))), *given]
 
     async def watch(self, updates: AsyncGenerator[T]) -> AsyncGenerator[T]:
-        """Yield what a run yields, as long as the session is held and there is time."""
+        """Yield what a run yields, as long as the session is held and there is time.
+
+        The hold is not renewed before somebody asks for the next piece, who may never come.
+        """
         async with aclosing(updates):
             while True:
                 async with self.working():
@@ -201,7 +204,9 @@ class Turn:
                         update = await anext(updates)
                     except StopAsyncIteration:
                         return
-                yield update
+                with self._hold.resting():
+                    yield update
+                await self._hold.confirm()
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
@@ -236,7 +241,8 @@ class Turn:
         # How the run went is known to the caller. If it can't be noted, or the session not let go,
         # the lease ends by itself.
         with suppress(HistoryKitError):
-            if not self._hold.is_lost and self._noted != status:
+            await self._hold.confirm()
+            if self._noted != status:
                 await change_body(
                     self.history,
                     self.key,
