@@ -545,6 +545,39 @@ async def test_a_session_is_with_one_agent(history, session, agent):
     assert session.agent_id == "helper"
 
 
+async def test_a_run_goes_by_what_is_stored(history, session, agent):
+    """Not by what an object that was read earlier says of the session."""
+    stale = await history.Session.get("s1")
+    other = Agent(ScriptedClient(), name="other")
+    await session.save(agent=other, execution_config=ExecutionConfig(criteria="new"))
+    with pytest.raises(InvalidRequestError, match="with agent 'other', not with 'helper'"):
+        await history.run(agent, "Hi", session=stale)
+    await history.run(other, "Hi", session=stale)
+    await other.run("Hi", session=stale)
+    criteria = [asked.options["execution_config"].criteria for asked in other.client.options]
+    assert criteria == ["new", "new"]
+
+
+async def test_what_was_set_on_the_object_holds_for_the_run(history, session, agent):
+    """Though it was not saved yet; what is stored beside it holds too."""
+    await session.save(execution_config=ExecutionConfig(criteria="brief", identifier="shop"))
+    session.execution_config = ExecutionConfig(criteria="long")
+    session.agent_id = "helper"
+    await history.run(agent, "Hi", session=session)
+    config = agent.client.options[0].options["execution_config"]
+    assert config == ExecutionConfig(criteria="long", identifier="shop")
+
+
+async def test_of_two_agents_that_come_first_one_is_the_sessions(history, session):
+    """The second one finds, when its turn comes, whose session it is."""
+    agents = [Agent(pausing([], name), name=name) for name in "ab"]
+    runs = [history.run(agent, "Hi", session="s1", when_busy="wait") for agent in agents]
+    outcomes = await asyncio.gather(*runs, return_exceptions=True)
+    (failure,) = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    assert isinstance(failure, InvalidRequestError)
+    assert len(await session.messages()) == 2
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -91,7 +91,7 @@ async def _asked(agent: Any, turn: Turn, messages: list[Message]) -> AgentRespon
     request = RunRequest(
         session_id=turn.key.session_id,
         request_id=turn.request_id,
-        execution_config=turn.config or ExecutionConfig(),
+        execution_config=turn.config,
         tools=turn.tools,
     )
     async with aclosing(ask(agent, messages, request, stream=False)) as items:

@@ -131,18 +131,14 @@ class SessionRun:
         begun = perf_counter()
         session = await self._resolved()
         ids = agent_ids(self._agent)
-        if self._checks_agent:
-            check_binding(session, ids)
-        config = (session.execution_config or ExecutionConfig()).merged(self._overrides)
-        turn = Turn(
-            session,
-            agent_id=ids[0] if ids else "",
-            config=config,
-            time_limit=time_limit(config, self._timeout),
-            **self._options,
-        )
+        turn = Turn(session, runner=ids[0] if ids else "", **self._options)
         async with turn:
-            await self._keep(session, config, ids)
+            if self._checks_agent:
+                check_binding(turn, ids)
+            config = turn.config.merged(self._overrides)
+            known = turn.config
+            turn.limit(config, time_limit(config, self._timeout))
+            await self._keep(turn, known, ids)
             said = await turn.say([self._words])
             messages = [message.to_message() for message in said]
             response = await answer(self._agent, turn, messages)
@@ -152,7 +148,7 @@ class SessionRun:
             data=_data(response, turn, ids[0] if ids else ""),
             usage=response.usage_details,
             run_time=perf_counter() - begun,
-            identifier=config.identifier,
+            identifier=turn.config.identifier,
             response=response,
         )
 
@@ -175,22 +171,22 @@ class SessionRun:
             raise NotFoundError(f"session {session.id!r} not found")
         return session
 
-    async def _keep(self, session: Session, config: ExecutionConfig, ids: Sequence[str]) -> None:
+    async def _keep(self, turn: Turn, known: ExecutionConfig, ids: Sequence[str]) -> None:
         """Save what the run changes of its session: its config, and whose session it is."""
-        known = session.execution_config or ExecutionConfig()
         changes: dict[str, Any] = {}
-        if not self._per_run and config.to_dict() != known.to_dict():
+        if not self._per_run and turn.config.to_dict() != known.to_dict():
             names = ", ".join(self._overridden)
             warn_caller(
-                f"{names} of a run in session {session.id!r}: the session's execution config is "
-                "changed, and with it all later runs; per_run=True overrides it for this run alone",
+                f"{names} of a run in session {turn.key.session_id!r}: the session's execution "
+                "config is changed, and with it all later runs; per_run=True overrides it for this "
+                "run alone",
                 UserWarning,
             )
-            changes["execution_config"] = config
-        if ids and not session.agent_id:
+            changes["execution_config"] = turn.config
+        if ids and not turn.agent_id:
             changes["agent_id"] = ids[0]
         if changes:
-            await session.save(**changes)
+            await turn.session.save(**changes)
 
 
 class AgentTurn:
@@ -214,13 +210,12 @@ class AgentTurn:
 
     async def updates(self) -> AsyncGenerator[AgentResponseUpdate]:
         """Yield the pieces of the answer; what the user says is stored before the first one."""
-        session, ids = self._session, agent_ids(self._agent)
-        check_binding(session, ids)
-        config = session.execution_config
-        limit = None if config is None else time_limit(config, None)
-        async with Turn(session, agent_id=self._agent.id, config=config, time_limit=limit) as turn:
-            if ids and not session.agent_id:
-                await session.save(agent_id=ids[0])
+        ids = agent_ids(self._agent)
+        async with Turn(self._session, runner=self._agent.id) as turn:
+            check_binding(turn, ids)
+            turn.limit(turn.config, time_limit(turn.config, None))
+            if ids and not turn.agent_id:
+                await self._session.save(agent_id=ids[0])
             said = await turn.say(self._words())
             run = AgentRun(
                 self._agent,
@@ -248,12 +243,12 @@ class AgentTurn:
         return [{"role": "user", "content": message.text, "tools": tools}]
 
 
-def check_binding(session: Session, ids: Sequence[str]) -> None:
-    """Raise `InvalidRequestError` where a session is with another agent."""
-    if session.agent_id and ids and session.agent_id not in ids:
+def check_binding(turn: Turn, ids: Sequence[str]) -> None:
+    """Raise `InvalidRequestError` where the session of a turn is with another agent."""
+    if turn.agent_id and ids and turn.agent_id not in ids:
         raise InvalidRequestError(
-            f"session {session.id!r} is with agent {session.agent_id!r}, not with {ids[0]!r}; "
-            "History.run with check_agent=False runs any agent in it"
+            f"session {turn.key.session_id!r} is with agent {turn.agent_id!r}, not with "
+            f"{ids[0]!r}; History.run with check_agent=False runs any agent in it"
         )
 
 

@@ -45,35 +45,37 @@ class Turn:
     As an asynchronous context manager it claims the session, and at the end lets it go and notes
     how the run went. `say` stores what the user says, `save` what the agent answers: both belong to
     `request_id`. `sequence` is the place of the user's first message, so that the history before it
-    can be told from it; None where there is none. `config` is how the agent is to be run.
+    can be told from it; None where there is none.
+
+    `agent_id` and `config` are those of the session as it is stored once this turn has it, with
+    what was set on the object and not saved yet. `limit` says how the agent is to be run.
     """
 
     agent_session: AgentSession
+    agent_id: str
+    config: ExecutionConfig
 
     def __init__(
         self,
         session: Session,
         *,
-        agent_id: str = "",
-        config: ExecutionConfig | None = None,
+        runner: str = "",
         request_id: str | None = None,
         when_busy: WhenBusy = "reject",
         lease: float = LEASE,
-        time_limit: float | None = None,
         window: Mapping[str, int | None] | None = None,
     ) -> None:
         self.session = session
         self.history = session._bound()
         self.key: SessionKey = session._key()
-        self.config = config
         self.request_id = request_id or new_id()
         self.sequence: int | None = None
         self.tools: Sequence[Mapping[str, Any]] = ()
-        self._agent_id = agent_id
+        self._runner = runner
         self._when_busy: WhenBusy = when_busy
         self._hold = RunHold(self.history.store, self.key, self.request_id, lease=lease)
-        self._time_limit = time_limit
-        self._time_left = time_limit
+        self._time_limit: float | None = None
+        self._time_left: float | None = None
         self._timeout: asyncio.Timeout | None = None
         self._window = dict(window or {})
         self._retention: Retention | None = None
@@ -87,8 +89,7 @@ class Turn:
         await self._hold.claim(self._when_busy)
         try:
             self._record = await self.history.store.read_session(self.key)
-            body = decode_body(self._record, self.history.codec)
-            self._noted = body.get("run_status", RunStatus.IDLE)
+            self._look(decode_body(self._record, self.history.codec))
             self.agent_session = as_agent_session(self.key, self._record, self.history.codec)
             self._state_before = self._state()
             self.agent_session._turn = self
@@ -107,6 +108,20 @@ class Turn:
             exc_value.add_note(f"in run {self.request_id} of session {self.key.session_id!r}")
         self.agent_session._turn = None  # somebody may have kept it
         await ENDINGS.run(self._end(RunStatus.IDLE if exc_value else RunStatus.COMPLETED))
+
+    def _look(self, body: Mapping[str, Any]) -> None:
+        """Note what the session is, whatever the object that stands for it has missed."""
+        self._noted = body.get("run_status", RunStatus.IDLE)
+        self.agent_id = self._record.agent_id
+        self.config = ExecutionConfig.from_dict(body.get("execution_config") or {})
+        if self.session.is_modified:
+            self.agent_id = self.session.agent_id or self.agent_id
+            self.config = self.config.merged(self.session._config() or ExecutionConfig())
+
+    def limit(self, config: ExecutionConfig, seconds: float | None) -> None:
+        """Take over how the agent is to be run, and how long that may take."""
+        self.config = config
+        self._time_limit = self._time_left = seconds
 
     async def say(self, messages: Sequence[Message | Mapping[str, Any]]) -> list[SessionMessage]:
         """Store what the user says, and return it."""
@@ -128,7 +143,7 @@ class Turn:
         if not answers:
             return
         await self._hold.confirm()
-        beside = {"request_id": self.request_id, "agent_id": self._agent_id}
+        beside = {"request_id": self.request_id, "agent_id": self._runner}
         try:
             await append_messages(
                 self.history,
@@ -145,7 +160,7 @@ class Turn:
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of a run of an `Agent`: those given, over what the config says."""
-        kept = {} if self.config is None else self.config.to_api_dict()
+        kept = self.config.to_api_dict()
         if not kept:
             return dict(given)
         options: dict[str, Any] = {"execution_config": self.config}
