@@ -125,6 +125,22 @@ async def test_an_agent_with_a_provider_of_the_history_loads_by_it(history, sess
     assert agent.context_providers == [provider]
 
 
+async def test_a_provider_that_keeps_large_data_apart_does_so_in_runs(tmp_path):
+    """The data of an answer is an attachment, and back in its place in the next run."""
+    data = "data:image/png;base64," + "A" * 4000
+    picture = Message("assistant", [Content.from_uri(data, media_type="image/png")])
+    async with historykit.open_history("memory", attachments=tmp_path) as history:
+        session = await history.Session(id="s1").save()
+        provider = history.provider(offload_data_over=1000)
+        agent = Agent(ScriptedClient(picture), context_providers=[provider])
+        result = await history.run(agent, "Draw", session=session)
+        (_, stored) = await session.messages()
+        assert stored.request_id == result.request_id
+        assert stored.attachments[0].url.startswith("file://")
+        await history.run(agent, "Again", session=session)
+        assert agent.client.messages[1][1].contents[0].uri == data
+
+
 async def test_other_providers_of_an_agent_keep_their_part(history, session):
     """An audit in another stream and a provider that only stores see the run as ever."""
     audit = history.provider("audit", stream="audit", load_messages=False)

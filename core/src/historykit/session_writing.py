@@ -134,11 +134,13 @@ async def append_messages(
     *,
     incarnation: str,
     retention: Retention | None = None,
+    offload_data_over: int | None = None,
 ) -> tuple[tuple[MessageDraft, ...], AppendReceipt]:
     """Add messages to a session, each with what is kept beside it: all of them or none.
 
-    Raises `NotFoundError` where the session is gone, and `InvalidRequestError` for a message that
-    comes twice, or for what cannot be kept beside one.
+    `retention` and `offload_data_over` are those of `History.append`. Raises `NotFoundError` where
+    the session is gone, and `InvalidRequestError` for a message that comes twice, or for what
+    cannot be kept beside one.
     """
     drafts = draft_messages(
         messages, codec=history.codec, stream=MAIN_STREAM, now=history.store.now()
@@ -149,10 +151,23 @@ async def append_messages(
         replace(draft, extra=_extra(extra, history))
         for draft, extra in zip(drafts, extras, strict=True)
     )
+
+    async def write(drafts: Sequence[MessageDraft], life: str | None) -> AppendReceipt:
+        return await history.store.append(key, drafts, incarnation=life, retention=retention)
+
     try:
-        receipt = await history.store.append(
-            key, drafts, incarnation=incarnation, retention=retention
-        )
+        if offload_data_over is None:
+            receipt = await write(drafts, incarnation)
+        else:
+            receipt = await history._offloaded(
+                write,
+                drafts,
+                messages,
+                key,
+                over=offload_data_over,
+                incarnation=incarnation,
+                create=None,
+            )
     except SessionDeletedError as error:
         raise session_not_found(key) from error
     return drafts, receipt

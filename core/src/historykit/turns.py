@@ -79,6 +79,7 @@ class Turn:
         self._timeout: asyncio.Timeout | None = None
         self._window = dict(window or {})
         self._retention: Retention | None = None
+        self._offload_data_over: int | None = None
 
     @property
     def place(self) -> tuple[object, SessionKey]:
@@ -152,6 +153,7 @@ class Turn:
                 [beside] * len(answers),
                 incarnation=self._record.incarnation,
                 retention=self._retention,
+                offload_data_over=self._offload_data_over,
             )
         except NotFoundError as error:
             raise SessionDeletedError(
@@ -197,6 +199,7 @@ class Turn:
             if (store, key) == self.place:
                 if provider.max_messages:
                     self._retention = Retention(provider.max_messages)
+                self._offload_data_over = provider.offload_data_over
                 if provider.load_messages:
                     return list(given)
             elif store is self.history.store and key.namespace == self.key.namespace:
