@@ -17,6 +17,7 @@ from historykit import (
     ConflictError,
     CorruptRecordError,
     DeleteResult,
+    ForbiddenError,
     History,
     InvalidRequestError,
     Message,
@@ -136,10 +137,73 @@ async def test_a_field_can_be_taken_away(history: History) -> None:
 
 async def test_what_a_session_does_not_have(history: History) -> None:
     """A save leaves it out and warns of it, at the line that saves."""
-    with pytest.warns(UserWarning, match="no nmae, which had no effect") as caught:
+    with pytest.warns(UserWarning, match="no nmae, .* did you mean 'name'") as caught:
         await history.Session().save(nmae="n", name="x")
     assert caught[0].filename == __file__
     assert (await history.Session.search()).results[0].name == "x"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"execution_config": {"budget": {"max_cost": "one"}}}, InvalidRequestError),
+        ({"execution_config": {"budget": 5}}, TypeError),
+        ({"execution_config": 5}, TypeError),
+        ({"status": "open"}, InvalidRequestError),
+        ({"user_id": "bob"}, ForbiddenError),
+        ({"id": "other"}, InvalidRequestError),
+        ({"agent": 5}, ResourceError),
+        ({"metadata": {"a": []}}, InvalidRequestError),
+        ({"execution_config": {"execution_params": {"x": object()}}}, InvalidRequestError),
+    ],
+    ids=str,
+)
+async def test_a_save_that_fails_leaves_the_object_as_it_was(
+    history: History, changes: dict[str, Any], error: type[Exception]
+) -> None:
+    """Nothing is set, so that the object can be used, and saved otherwise, as before."""
+    session = await history.as_user("ada").Session(id="s1", name="n", metadata={"a": 1}).save()
+    session.description = "set before"
+    before = session.to_dict()
+    with pytest.raises(error):
+        await session.save(path="p", **changes)
+    assert session.to_dict() == before
+    assert await session.messages() == []
+    await session.save(name="new")
+    assert (session.name, session.description) == ("new", "set before")
+
+
+async def test_a_session_that_was_read_stays_that_one(history: History) -> None:
+    """Another id or user is refused, however it was set, and says how to make another session."""
+    session = await history.Session(id="s1").save()
+    for name in ("id", "user_id"):
+        with pytest.raises(InvalidRequestError, match=rf"the {name} of a session stays: .*clone"):
+            await session.save(**{name: "other"})
+    session.id = "other"
+    with pytest.raises(InvalidRequestError, match="the id of a session stays: 's1'"):
+        await session.save()
+    new = await history.Session().save(id="s2", user_id="ada", path="p")
+    assert (new.id, new.user_id, new.path) == ("s2", "ada", "p")
+
+
+async def test_a_field_that_is_the_stores(history: History) -> None:
+    """A save leaves it as it is and warns of it, at the line that saves."""
+    session = await history.Session().save()
+    with pytest.warns(UserWarning, match="the store sets created_at, message_count; ") as caught:
+        await session.save(message_count=99, created_at="2020-01-01", name="n")
+    assert caught[0].filename == __file__
+    assert (session.message_count, session.name) == (0, "n")
+    assert not session.is_modified
+
+
+async def test_a_refresh_gives_up_a_config_that_cannot_be(history: History) -> None:
+    """Also one that was changed in place to what no config is."""
+    session = await history.Session(execution_config={"execution_params": {"a": 1}}).save()
+    session.execution_config.execution_params["budget"] = {"max_cost": "one"}
+    with pytest.raises(InvalidRequestError, match="max_cost"):
+        await session.save()
+    await session.refresh()
+    assert session.execution_config.execution_params == {"a": 1}
 
 
 async def test_a_deprecated_limit_is_warned_of_where_it_is_saved(history: History) -> None:

@@ -124,6 +124,9 @@ def test_a_config_stays_the_same_object() -> None:
     session = Session(execution_config={"criteria": "c"})  # type: ignore[arg-type]
     assert isinstance(session.execution_config, ExecutionConfig)
     session.execution_config = {"run_response_generation": False}  # type: ignore[assignment]
+    assert isinstance(session.execution_config, ExecutionConfig)
+    with pytest.raises(TypeError, match="execution_config must be"):
+        session.execution_config = 5  # type: ignore[assignment]
     assert session.build_save_payload()["executionConfig"] == {"runResponseGeneration": False}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -44,6 +45,9 @@ FIELDS_TO_SAVE: Final = (
 )
 """The fields that `Session.save` writes."""
 
+SETTABLE: Final = frozenset({*FIELDS_TO_SAVE, "id", "user_id", "path"})
+"""The fields that `Session.save` sets; all others are the store's."""
+
 
 class InHistory:
     """What is bound to a history: a class, or one object of it."""
@@ -59,9 +63,9 @@ class SessionFields(InHistory):
     `name`, `description`, `agent_id`, `status`, `execution_config`, `memory_enabled`, `metadata`
     and `tags` are for the application to set, and are written by `Session.save`. `agent` is the
     agent that the session is with: an object with an `id`, or that id; it goes before `agent_id`.
-    `execution_config` takes an `ExecutionConfig` or a dict. `metadata` has texts as keys, and
-    texts, numbers, bools or None as values; `tags` are texts. `memory_enabled` False keeps the
-    session and stores no messages.
+    `execution_config` takes an `ExecutionConfig` or a dict, also when it is set later. `metadata`
+    has texts as keys, and texts, numbers, bools or None as values; `tags` are texts.
+    `memory_enabled` False keeps the session and stores no messages.
 
     The other fields are the store's: `user_id` is who the session belongs to, "" where nobody
     cares; `run_status` is a `RunStatus`; `message_count` counts the messages of the conversation;
@@ -96,11 +100,15 @@ class SessionFields(InHistory):
     def __post_init__(self, agent: Any) -> None:
         if agent is not None and agent != "":
             self.agent_id = agent_id_of(agent)
-        self.execution_config = ExecutionConfig.coerce(self.execution_config)
         self.metadata, self.tags = check_metadata(self.metadata or {}), check_tags(self.tags or ())
         self._record: SessionRecord | None = None
         self._saved: dict[str, Any] | None = None
         self._is_deleted = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "execution_config":
+            value = ExecutionConfig.coerce(value)
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(id={self.id!r}, name={self.name!r})"
@@ -120,7 +128,7 @@ class SessionFields(InHistory):
 
         ``executionConfig`` is in the form of `ExecutionConfig.to_api_dict`.
         """
-        config = self._config()
+        config = self.execution_config
         return {camel_case(name): getattr(self, name) for name in FIELDS} | {
             "executionConfig": None if config is None else config._to_compare(),
             "metadata": check_metadata(self.metadata),
@@ -140,7 +148,7 @@ class SessionFields(InHistory):
 
         That is ``agentId``, ``name``, ``status`` and ``executionConfig``, as far as they are set.
         """
-        config = self._config()
+        config = self.execution_config
         payload = {
             "agentId": self.agent_id or None,
             "name": self.name,
@@ -159,13 +167,6 @@ class SessionFields(InHistory):
         if "context" in vars(self):
             copy.context = self.context
         return copy
-
-    def _config(self) -> ExecutionConfig | None:
-        """Return the config, also where a dict was assigned."""
-        config: ExecutionConfig | Mapping[str, Any] | None = self.execution_config
-        if isinstance(config, Mapping):
-            self.execution_config = ExecutionConfig.coerce(config)
-        return self.execution_config
 
     def _check(self) -> None:
         """Raise `InvalidRequestError` for a field that cannot be saved, and bring them in order.
@@ -190,9 +191,20 @@ class SessionFields(InHistory):
         self.metadata, self.tags = check_metadata(self.metadata), check_tags(self.tags)
         check_number_of_labels(self.metadata, self.tags)
 
+    def _check_place(self) -> None:
+        """Raise `InvalidRequestError` where the object is of another session than was read."""
+        if self._record is None or not self.id:
+            return
+        read = self._record.key
+        for name, value in (("id", read.session_id), ("user_id", read.user_id)):
+            if getattr(self, name) != value:
+                raise InvalidRequestError(
+                    f"the {name} of a session stays: {value!r}, not {getattr(self, name)!r}; "
+                    "`clone` and `fork` make another session"
+                )
+
     def _changes(self) -> dict[str, Any]:
         """Return the fields to save: those that differ from what was read, or that are set."""
-        self._config()
         values = {name: getattr(self, name) for name in FIELDS_TO_SAVE}
         if self._saved is not None:
             now, saved = self.to_dict(), self._saved
@@ -222,7 +234,7 @@ class SessionFields(InHistory):
         self.name, self.description = body.get("name"), body.get("description")
         self.parent_id = body.get("parent_id")
         self.metadata, self.tags = body.get("metadata", {}), body.get("tags", [])
-        self.execution_config = _kept(self._config(), body.get("execution_config"))
+        self.execution_config = _kept(self.execution_config, body.get("execution_config"))
         self._record, self._saved = record, self.to_dict()
         return self
 
@@ -294,8 +306,9 @@ def _kept(
     """Return the config that is stored: the same object where it says the same."""
     if stored is None:
         return None
-    if config is not None and config._to_compare() == stored:
-        return config
+    with suppress(InvalidRequestError, TypeError):  # of parameters that were changed in place
+        if config is not None and config._to_compare() == stored:
+            return config
     return ExecutionConfig.from_dict(stored)
 
 

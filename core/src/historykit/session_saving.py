@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, Self
 
 from historykit.callers import warn_caller
@@ -13,10 +14,11 @@ from historykit.execution import ExecutionConfig
 from historykit.ids import new_id
 from historykit.records import SessionDraft, SessionKey, SessionPatch, SessionRecord
 from historykit.session_bodies import decode_body, encode_body, labels_of
-from historykit.session_fields import FIELDS, SessionFields, agent_id_of
+from historykit.session_fields import FIELDS, SETTABLE, SessionFields, agent_id_of
 from historykit.session_search import previews
 from historykit.session_writing import body_patch, change_session, create_or_change
 from historykit.statuses import SessionStatus
+from historykit.suggestions import suggest
 
 __all__ = ["SaveCalls"]
 
@@ -42,8 +44,9 @@ class SaveCalls(SessionFields):
     async def save(self, *, replace: bool = False, **changes: Any) -> Self:
         """Store the session and return it, with its fields as they are stored then.
 
-        `changes` are fields to set before: ``save(name="Carrots", status="archived")``. Others are
-        left out, with a `UserWarning` that names them.
+        `changes` are fields to set before: ``save(name="Carrots", status="archived")``. Others, and
+        those that are the store's, are left out, with a `UserWarning` that names them. A save that
+        fails leaves the object as it was before.
 
         Without an id the session is created, under a new one. Under the id of a session that was
         read, the fields that were set since are changed, and what others changed meanwhile stays.
@@ -52,16 +55,18 @@ class SaveCalls(SessionFields):
         its place.
 
         Raises `SessionStateError` after `delete`, `InvalidRequestError` for a field that no session
-        can have, `ForbiddenError` for the session of another user, `NotFoundError` where the
-        session was deleted, and `SessionDeletedError` where it was made anew since.
+        can have, and for another id than that of the session that was read, `ForbiddenError` for
+        the session of another user, `NotFoundError` where the session was deleted, and
+        `SessionDeletedError` where it was made anew since.
         """
         given = {"replace": True, **changes} if replace else changes
         result: Self | None = await _awaited(self.before_save(**given))
         if result is not None:
             return result
         try:
-            self._set(changes)
-            await self._save(replace)
+            with self._undone_where_it_fails():
+                self._set(changes)
+                await self._save(replace)
         except ResourceError as error:
             result = await _awaited(self.after_save(error, **given))
             if result is None:
@@ -94,7 +99,8 @@ class SaveCalls(SessionFields):
             self._key()
         self._check()
         self._check_owner()
-        if (config := self._config()) is not None:
+        self._check_place()
+        if (config := self.execution_config) is not None:
             config.to_api_dict()  # which warns of what is deprecated
         history = self._bound()
         if not self.id:
@@ -111,7 +117,7 @@ class SaveCalls(SessionFields):
 
     def _draft(self) -> SessionDraft:
         """Return the session that is to be created."""
-        config = self._config()
+        config = self.execution_config
         body = {
             "name": self.name,
             "description": self.description,
@@ -144,16 +150,29 @@ class SaveCalls(SessionFields):
 
         return change
 
+    @contextmanager
+    def _undone_where_it_fails(self) -> Iterator[None]:
+        """Give the fields back what they had, where a save fails."""
+        before = {name: getattr(self, name) for name in SETTABLE}
+        try:
+            yield
+        except BaseException:
+            vars(self).update(before)
+            raise
+
     def _set(self, changes: Mapping[str, Any]) -> None:
         """Set fields before a save."""
-        for name in changes.keys() & FIELDS:
+        for name in changes.keys() & SETTABLE:
             setattr(self, name, changes[name])
         if "agent" in changes:
             self.agent_id = agent_id_of(changes["agent"])
-        unknown = changes.keys() - FIELDS - {"agent"}
-        if unknown:
+        others = changes.keys() - SETTABLE - {"agent"}
+        if own := ", ".join(sorted(others.intersection(FIELDS))):
+            warn_caller(f"the store sets {own}; what was given had no effect", UserWarning)
+        for name in sorted(others.difference(FIELDS)):
             warn_caller(
-                f"a session has no {', '.join(sorted(unknown))}, which had no effect", UserWarning
+                f"a session has no {name}, which had no effect; {suggest(name, SETTABLE)}",
+                UserWarning,
             )
 
 
