@@ -244,6 +244,16 @@ def test_a_result_without_items_is_its_text() -> None:
             {"role": "user", "content": [{"type": "function_call"}]},
             "content[0] is a function_call; it belongs in tool_calls or tool_call_id",
         ),
+        (
+            {"role": "user", "contnet": "hi"},
+            "a message needs content or tool_calls, and this one has none, but 'contnet'; "
+            "did you mean 'content'?",
+        ),
+        (
+            {"role": "user", "text": "hi"},
+            "a message needs content or tool_calls, and this one has none; "
+            "Message.from_dict takes one with contents or text",
+        ),
         ({"role": "user", "name": []}, "name must be text; it is a list"),
         ({"role": "tool", "tool_call_id": 5}, "tool_call_id must be text; it is int"),
         (

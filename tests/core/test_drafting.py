@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from historykit import Content, EncodeError, InvalidRequestError, Message, MessageCodec
+from historykit.chat_completions import from_chat_completions
 from historykit.drafting import draft_messages
 
 
@@ -153,3 +154,44 @@ def test_only_messages_are_drafted():
         drafts(user("a"), {"role": "user"})
     with pytest.raises(InvalidRequestError, match=r"role of messages\[0\]"):
         drafts(Message(None, "a"))
+
+
+class Elsewhere:
+    """A message of another framework."""
+
+    def to_dict(self):
+        return {"type": "message", "role": "user", "contents": [{"type": "text", "text": "hi"}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "call"),
+    [
+        ({"role": "user", "content": "hi"}, from_chat_completions),
+        ({"role": "user", "contents": ["hi"]}, Message.from_dict),
+        ({"role": "user", "text": "hi"}, Message.from_dict),
+        (Elsewhere(), lambda message: Message.from_dict(message.to_dict())),
+        ("hi", lambda text: Message("user", text)),
+    ],
+)
+def test_the_call_that_is_recommended_makes_the_whole_message(value, call):
+    """What the error says to call gives a message with the text that was handed in."""
+    calls = {
+        "historykit.chat_completions.from_chat_completions": from_chat_completions,
+        "Message.from_dict": Message.from_dict,
+        "Message.from_dict(message.to_dict())": lambda message: Message.from_dict(
+            message.to_dict()
+        ),
+        'Message("user", text)': lambda text: Message("user", text),
+    }
+    with pytest.raises(InvalidRequestError) as caught:
+        drafts(value)
+    recommended = calls[str(caught.value).partition("make one with ")[2]]
+    assert recommended(value).to_dict() == call(value).to_dict()
+    assert recommended(value).text == "hi"
+
+
+@pytest.mark.parametrize("said", [{"content": "hi"}, {"content": None, "tool_calls": []}])
+def test_a_dict_of_the_chat_completions_api_is_no_message_that_says_nothing(said):
+    """`Message.from_dict` refuses what it would lose, and names what takes it."""
+    with pytest.raises(ValueError, match=r"chat_completions\.from_chat_completions makes"):
+        Message.from_dict({"role": "assistant", **said})

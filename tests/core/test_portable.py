@@ -185,3 +185,9 @@ def test_a_line_that_is_wrong(data: bytes, reason: str) -> None:
 def test_the_first_line_names_format_and_version() -> None:
     """A reader sees from the first line what it has before it."""
     assert json.loads(write_line(ExportStart(VERSION))) == {"type": FORMAT, "version": VERSION}
+
+
+def test_a_text_of_an_older_message_is_read() -> None:
+    """A message with `text`, as older versions of agent_framework write, keeps what it says."""
+    line = b'{"id": "s1", "messages": [{"role": "user", "text": "hi"}]}'
+    assert [message.text for message in read_line(line).messages] == ["hi"]

@@ -12,8 +12,10 @@ from copy import deepcopy
 from typing import Any, Final
 
 from historykit.contents import Content
+from historykit.dict_forms import SAYING
 from historykit.errors import InvalidRequestError
 from historykit.messages import Message
+from historykit.suggestions import nearest
 
 __all__ = ["NOTE", "from_chat_completions", "to_chat_completions"]
 
@@ -66,6 +68,8 @@ def _check(message: dict[str, Any]) -> None:
     for name in ("name", "tool_call_id"):
         if message.get(name) is not None:
             _expect(message[name], str, name)
+    if not any(name in message for name in SAYING):
+        _check_meant(message)
     content = message.get("content")
     if isinstance(content, list):
         for index, part in enumerate(content):
@@ -75,6 +79,20 @@ def _check(message: dict[str, Any]) -> None:
         _expect(content, str, "content")
     for index, call in enumerate(_expect(message.get("tool_calls") or [], list, "tool_calls")):
         _expect(call, dict, f"tool_calls[{index}]")
+
+
+def _check_meant(message: dict[str, Any]) -> None:
+    """Refuse a message that says nothing and has something else that was meant to be said.
+
+    One with nothing at all is an empty answer: some servers leave out what is null.
+    """
+    problem = "a message needs content or tool_calls, and this one has none"
+    if "contents" in message or "text" in message:
+        raise InvalidRequestError(f"{problem}; Message.from_dict takes one with contents or text")
+    for name in message:
+        meant = nearest(str(name), SAYING)
+        if meant is not None:
+            raise InvalidRequestError(f"{problem}, but {name!r}; did you mean {meant!r}?")
 
 
 def _check_part(part: dict[str, Any], place: str) -> None:

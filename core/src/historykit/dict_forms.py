@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["camel_case", "known_fields"]
+__all__ = ["SAYING", "camel_case", "is_chat_completions", "known_fields"]
+
+SAYING: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
+"""The fields in which a message of the chat-completions API says something."""
+
+
+def is_chat_completions(data: object) -> bool:
+    """Return whether a dict is a message of the chat-completions API, and not one of our own."""
+    return (
+        isinstance(data, Mapping)
+        and not {"contents", "text"} & data.keys()
+        and any(name in data for name in SAYING)
+    )
 
 
 def camel_case(name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from historykit.codec import MessageCodec, content_digest
+from historykit.dict_forms import is_chat_completions
 from historykit.errors import EncodeError, InvalidRequestError
 from historykit.ids import derive_id, new_id
 from historykit.messages import Message
@@ -85,10 +86,9 @@ def checked(messages: Sequence[Message]) -> Sequence[Message]:
     items: Sequence[object] = messages
     for index, message in enumerate(items):
         if not isinstance(message, Message):
-            remedy = 'Message("user", text)' if isinstance(message, str) else "Message.from_dict"
             raise InvalidRequestError(
                 f"messages[{index}] must be a historykit.Message, not {type(message).__name__}; "
-                f"make one with {remedy}"
+                f"make one with {_maker(message)}"
             )
         if not isinstance(message.role, str):
             raise InvalidRequestError(
@@ -96,6 +96,17 @@ def checked(messages: Sequence[Message]) -> Sequence[Message]:
                 f"{type(message.role).__name__}"
             )
     return messages
+
+
+def _maker(value: object) -> str:
+    """Return the call that makes a message of a value, and loses nothing of it."""
+    if is_chat_completions(value):
+        return "historykit.chat_completions.from_chat_completions"
+    if isinstance(value, Mapping):
+        return "Message.from_dict"
+    if callable(getattr(value, "to_dict", None)):
+        return "Message.from_dict(message.to_dict())"
+    return 'Message("user", text)'
 
 
 def _encoded(codec: MessageCodec, data: Mapping[str, Any], index: int) -> tuple[bytes, bytes]:

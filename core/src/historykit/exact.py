@@ -255,12 +255,13 @@ class ExactReader:
                 if self.strict:
                     raise DecodeError(
                         f"{cls.__qualname__} does not accept the stored data of its state type "
-                        f"{type_id!r} ({type(error).__name__}); lenient reading keeps it opaque"
+                        f"{type_id!r} ({type(error).__name__}); "
+                        "a read with strict=False keeps it opaque"
                     ) from error
         if self.strict:
             raise DecodeError(
                 f"state type {type_id!r} is not registered; call register_state_type with its "
-                "class before reading, or read leniently"
+                "class before reading, or read with strict=False, which keeps it opaque"
             )
         self.unknown.add(type_id)
         # `data` may have been changed by a from_dict that then failed.

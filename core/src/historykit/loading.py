@@ -109,7 +109,7 @@ def decode_messages(
 def _unreadable(row: StoredMessage, key: SessionKey, error: Exception) -> DecodeError:
     return DecodeError(
         f"message {row.sequence} (id {row.id}) of session {key.session_id!r} cannot be read: "
-        f"{error}. Read with strict=False to leave it out",
+        f"{error}. History.read with strict=False leaves it out",
         session_id=key.session_id,
         sequence=row.sequence,
     )

@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any, Final, Self, TypeAlias
 
 from historykit.contents import Content, copied_dict, without
+from historykit.dict_forms import is_chat_completions
 from historykit.serialization import register_state_type
 
 __all__ = ["Message"]
@@ -134,7 +135,8 @@ class Message:
 
         Takes what any version of agent_framework writes, and more: unknown fields are kept and
         written back, contents may be texts or None, ``text`` is one more text content. Raises
-        `ValueError` where ``type`` is another than ``message``, `TypeError` without a role.
+        `ValueError` where ``type`` is another than ``message`` and for a dict of the
+        chat-completions API, of which the content would be lost; `TypeError` without a role.
         """
         if not isinstance(value, Mapping):
             raise TypeError(f"a message is made from a dict, not from {type(value).__name__}")
@@ -142,6 +144,11 @@ class Message:
             raise ValueError(f"the type of this dict is {value['type']!r}, expected 'message'")
         if "role" not in value:
             raise TypeError("a message needs a 'role', and this dict has none")
+        if is_chat_completions(value):
+            raise ValueError(
+                "this dict is a message of the chat-completions API; "
+                "historykit.chat_completions.from_chat_completions makes one of it"
+            )
         data = {"type": "message"} | copied_dict({**value, "contents": None})
         if data.get("additional_properties") is None:
             data["additional_properties"] = {}

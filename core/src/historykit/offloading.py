@@ -78,7 +78,7 @@ async def inline_data(
         except HistoryKitError as error:
             failure = DecodeError(
                 f"a message of session {session_id!r} needs data that cannot be read: {error}. "
-                "Read with strict=False to leave it out",
+                "History.read with strict=False leaves it out",
                 session_id=session_id,
             )
             if strict:

@@ -235,7 +235,7 @@ def _conversation(document: dict[str, Any]) -> Conversation:
 
 def _message(index: int, value: Any) -> Message:
     try:
-        if isinstance(value, dict) and "contents" in value:
+        if isinstance(value, dict) and ("contents" in value or "text" in value):
             return Message.from_dict(value)
         return from_chat_completions(value)
     except (TypeError, ValueError) as error:

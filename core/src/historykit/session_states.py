@@ -52,7 +52,7 @@ async def save_state(history: History, session: AgentSession, *, overwrite: bool
         if not overwrite and actual != expected:
             raise VersionConflictError(
                 f"the state of session {key.session_id!r} was saved {actual} times, not "
-                f"{expected}; get the session again, or overwrite the state",
+                f"{expected}; get the session again, or overwrite the state with overwrite=True",
                 expected=expected,
                 actual=actual,
             )
