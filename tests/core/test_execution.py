@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from historykit import Budget, ExecutionConfig, InvalidRequestError
+from historykit import Budget, ExecutionConfig, InvalidRequestError, Session
 from historykit.execution import PARAMETERS
 
 
@@ -236,6 +236,25 @@ def test_unknown_caps_are_kept_and_warned_of():
     assert caught[0].filename == __file__
     assert config.to_api_dict() == {"executionParams": {"budget": {"max_costs": 1}}}
     assert ExecutionConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"budget": {"max_cst": 1}},
+        {"execution_params": {"budget": {"max_cst": 1}}},
+        {"executionParams": {"budget": {"max_cst": 1}}},
+    ],
+    ids=str,
+)
+def test_unknown_caps_within_a_config_are_warned_of(given):
+    """A budget in the dict of a config is given by somebody as well, at whatever place."""
+    with pytest.warns(UserWarning, match="budget has no field 'max_cst'; did you mean") as caught:
+        session = Session(execution_config=given)
+    assert [each.filename for each in caught] == [__file__]
+    assert session.execution_config.budget.extra == {"max_cst": 1}
+    with pytest.warns(UserWarning, match="'max_cst'"):
+        session.execution_config = given
 
 
 def test_a_budget_within_the_parameters_is_merged_cap_by_cap():

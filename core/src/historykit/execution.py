@@ -194,7 +194,7 @@ class ExecutionConfig:
     def coerce(cls, value: Any) -> Self | None:
         """Return a config for one (the same object), for a dict, or None for None.
 
-        Warns of names in a dict that a config does not have. Raises `TypeError` for anything else
+        Warns of names in a dict that a config, or its budget, does not have. Raises `TypeError` for anything else
         (aiXplain session module).
         """
         if value is None or isinstance(value, cls):
@@ -205,6 +205,10 @@ class ExecutionConfig:
                 f"got {type(value).__name__}"
             )
         _warn_of_unknown("execution_config", value, {**_FIELDS, "budget": "budget"})
+        within = [value.get(name) for name in ("execution_params", "executionParams")]
+        for part in (value, *within):
+            if isinstance(part, Mapping):
+                Budget.coerce(part.get("budget"))  # which warns of what limits nothing
         return cls.from_dict(value)
 
     def merged(self, other: ExecutionConfig, *, replace: bool = False) -> ExecutionConfig:
