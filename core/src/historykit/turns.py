@@ -117,7 +117,7 @@ class Turn:
         self.config = ExecutionConfig.from_dict(body.get("execution_config") or {})
         if self.session.is_modified:
             self.agent_id = self.session.agent_id or self.agent_id
-            self.config = self.config.merged(self.session._config() or ExecutionConfig())
+            self.config = self.config.merged(self.session.execution_config or ExecutionConfig())
 
     def limit(self, config: ExecutionConfig, seconds: float | None) -> None:
         """Take over how the agent is to be run, and how long that may take."""
