@@ -5,6 +5,7 @@ from textwrap import dedent
 
 import pytest
 
+from historykit import sync
 from historykit.config import DEFAULT_NAMESPACE, HistoryConfig, Text, load_config
 from historykit.errors import ConfigError
 from historykit.history import open_history
@@ -235,3 +236,32 @@ def test_a_wrong_setting_is_refused_when_the_history_is_made(file: Path) -> None
     config = load_config(file, environ={})
     with pytest.raises(ConfigError, match="the memory backend has no setting 'size'; there are"):
         open_history(config)
+
+
+def test_the_remedies_for_no_backend_do_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The argument that the error shows is one of `open_history` and of `load_config`."""
+    monkeypatch.delenv("HISTORYKIT_BACKEND", raising=False)
+    with pytest.raises(ConfigError, match=r'an argument \(backend="sqlite", to the command'):
+        open_history()
+    assert open_history(backend="memory").store.backend == "memory"
+    assert sync.open_history(backend="memory").store.backend == "memory"
+    assert load_config(backend="memory", environ={}).backend == "memory"
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("HISTORYKIT_NAMESPASE", "HISTORYKIT_NAMESPACE"),
+        ("HISTORYKIT_USER", "HISTORYKIT_USER_ID"),
+    ],
+)
+def test_a_variable_with_almost_the_name_of_a_choice_is_refused(variable: str, meant: str) -> None:
+    """It would be passed over, and the sessions would be elsewhere than was meant."""
+    with pytest.raises(ConfigError, match=f"{variable} .* did you mean {meant}"):
+        load_config(backend="memory", environ={variable: "x"})
+
+
+def test_variables_of_other_backends_are_left_alone() -> None:
+    """Their names begin with those of backends, of which not all may be installed."""
+    environ = {"HISTORYKIT_REDIS_URL": "x", "HISTORYKIT_ACME_NAME": "y"}
+    assert load_config(backend="memory", environ=environ).settings == {}

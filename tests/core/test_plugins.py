@@ -115,6 +115,16 @@ def test_a_loaded_backend_is_the_same_the_next_time(folder: PluginFolder) -> Non
             "install it with: pip install 'historykit[redis]'",
         ),
         (
+            "redis://user:secret@host",
+            "a backend is selected by its name, not by a URL; the URL is a setting, as in "
+            'open_history("redis", url="redis://...")',
+        ),
+        (
+            "historykit.toml",
+            "'historykit.toml' is no backend; to read a file of configuration: "
+            "open_history(load_config('historykit.toml'))",
+        ),
+        (
             "mongodb",
             "no backend 'mongodb' is installed (installed: acme, other); did you mean 'mongo'?; "
             "install it with: pip install 'historykit[mongo]'",

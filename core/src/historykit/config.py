@@ -73,12 +73,14 @@ def load_config(
     of the backend.
     What is not among them is read from the file at `path`, if one is named, else from `environ`,
     which is `os.environ` unless given; a variable that is empty is not set. Settings of other
-    backends in the file and the environment are left alone. Raises `ConfigError`.
+    backends in the file and the environment are left alone. Raises `ConfigError`, for a variable
+    with almost the name of one of these too.
     """
     environ = os.environ if environ is None else environ
     table = {} if path is None else _table(Path(path))
     choices = {name: _choice(name, arguments, table, environ) for name in CHOICES}
     backend = choices["backend"]
+    _check_variables(environ, str(backend or ""))
     if backend is None:
         raise ConfigError(
             'no backend is configured: name one as an argument (backend="sqlite", to the command '
@@ -93,6 +95,21 @@ def load_config(
         settings={name: value for name, value in settings.items() if name not in CHOICES},
         **{name: value for name, value in choices.items() if value is not None},
     )
+
+
+def _check_variables(environ: Mapping[str, str], backend: str) -> None:
+    """Refuse a variable whose name is almost that of a choice; others are of backends."""
+    prefix, known = "HISTORYKIT_", {name.upper() for name in CHOICES}
+    own = environment_variable(backend, "") if backend else "HISTORYKIT__"
+    for name in environ:
+        word = name.removeprefix(prefix)
+        if name.startswith(prefix) and not name.startswith(own) and word not in known:
+            meant = nearest(word, known)
+            if meant is not None:
+                raise ConfigError(
+                    f"{name} in the environment means nothing; did you mean {prefix}{meant}?",
+                    field=meant.lower(),
+                )
 
 
 def _choice(

@@ -56,7 +56,6 @@ ATTEMPTS = 10
 
 def open_history(
     backend: str | HistoryConfig | None = None,
-    /,
     *,
     namespace: str | None = None,
     user_id: str | None = None,

@@ -207,6 +207,18 @@ def _normalized(distribution: str | None) -> str:
 
 
 def _not_found(name: str, installed: set[str]) -> BackendNotFoundError:
+    if "://" in name:  # which may have a password in it
+        message = (
+            "a backend is selected by its name, not by a URL; the URL is a setting, as in "
+            'open_history("redis", url="redis://...")'
+        )
+        return BackendNotFoundError(message, backend="", installed=sorted(installed))
+    if name.endswith(".toml"):
+        message = (
+            f"{name!r} is no backend; to read a file of configuration: "
+            f"open_history(load_config({name!r}))"
+        )
+        return BackendNotFoundError(message, backend=name, installed=sorted(installed))
     match = name if name in EXTRAS else nearest(name, installed | EXTRAS)
     names = ", ".join(sorted(installed)) or "none"
     message = f"no backend {name!r} is installed (installed: {names})"

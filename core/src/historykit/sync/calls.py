@@ -42,7 +42,6 @@ __all__ = ["BoundAgent", "History", "Session", "open_history"]
 
 def open_history(
     backend: str | HistoryConfig | None = None,
-    /,
     *,
     namespace: str | None = None,
     user_id: str | None = None,
@@ -57,7 +56,6 @@ def open_history(
     """
     return History(
         histories.open_history(
-            backend,
             namespace=namespace,
             user_id=user_id,
             attachments=attachments,
