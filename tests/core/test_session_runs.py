@@ -899,6 +899,22 @@ async def test_a_failing_store_does_not_hide_how_the_run_went():
         assert (await history.run(agent, "Hi", session=session)).data.output == "echo Hi"
 
 
+async def test_the_error_of_a_store_that_fails_is_the_first_one():
+    """What fails after it, while the session is let go, does not take its place."""
+
+    class Failing(MemoryStore):
+        async def _read_session(self, key):
+            raise StorageError("no reading")
+
+        async def _release_run(self, *arguments):
+            raise StorageError("no letting go")
+
+    async with History(Failing()) as history:
+        session = await history.Session().save()
+        with pytest.raises(StorageError, match="no reading"):
+            await Agent(ScriptedClient()).run("Hi", session=session)
+
+
 async def test_a_run_whose_session_cannot_be_read_lets_it_go(history):
     """A record that is damaged is an error before anything is stored."""
     from historykit.records import SessionPatch

@@ -95,7 +95,8 @@ class Turn:
             self._state_before = self._state()
             self.agent_session._turn = self
         except BaseException:
-            await ENDINGS.run(self._hold.release())
+            with suppress(HistoryKitError):  # the lease ends by itself, and the error is another
+                await ENDINGS.run(self._hold.release())
             raise
         return self
 
