@@ -190,7 +190,7 @@ def _opening(module: ast.Module) -> str:
     )
     arguments = node.args
     given = [
-        *(each.arg for each in arguments.posonlyargs),
+        *(each.arg for each in (*arguments.posonlyargs, *arguments.args)),
         *(f"{each.arg}={each.arg}" for each in arguments.kwonlyargs),
         *([f"**{arguments.kwarg.arg}"] if arguments.kwarg else []),
     ]

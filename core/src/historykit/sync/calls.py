@@ -56,6 +56,7 @@ def open_history(
     """
     return History(
         histories.open_history(
+            backend,
             namespace=namespace,
             user_id=user_id,
             attachments=attachments,
