@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ class RunRequest:
     session_id: str
     request_id: str
     execution_config: ExecutionConfig
-    tools: Sequence[Mapping[str, Any]] = ()
+    tools: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 
 
 def check_agent_kind(agent: Any) -> None:

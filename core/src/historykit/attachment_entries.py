@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -44,7 +44,7 @@ class HostedEntry:
     `source` is the attachment of a message that it was read from.
     """
 
-    fields: dict[str, Any]
+    fields: dict[str, Any] = field(repr=False)
     source: SessionMessageAttachment | None = None
 
 
@@ -52,16 +52,16 @@ class HostedEntry:
 class FileEntry:
     """A local file to store. The fields are those that go before what the file says."""
 
-    path: str
-    fields: dict[str, Any]
+    path: str = field(repr=False)
+    fields: dict[str, Any] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class DataEntry:
     """Bytes to store, out of a data URI."""
 
-    data: bytes
-    fields: dict[str, Any]
+    data: bytes = field(repr=False)
+    fields: dict[str, Any] = field(repr=False)
 
 
 Entry: TypeAlias = HostedEntry | FileEntry | DataEntry

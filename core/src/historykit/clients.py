@@ -30,10 +30,10 @@ class ChatOptions:
     client.
     """
 
-    instructions: str | None = None
+    instructions: str | None = field(default=None, repr=False)
     tools: tuple[Any, ...] = ()
     conversation_id: str | None = None
-    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
 
 class ChatClient(Protocol):

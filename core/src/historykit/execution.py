@@ -194,8 +194,8 @@ class ExecutionConfig:
     def coerce(cls, value: Any) -> Self | None:
         """Return a config for one (the same object), for a dict, or None for None.
 
-        Warns of names in a dict that a config, or its budget, does not have. Raises `TypeError` for anything else
-        (aiXplain session module).
+        Warns of names in a dict that a config, or its budget, does not have. Raises `TypeError` for
+        anything else (aiXplain session module).
         """
         if value is None or isinstance(value, cls):
             return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 __all__ = ["Page", "TextHit"]
@@ -20,7 +20,7 @@ class TextHit:
     """
 
     message_id: str | None
-    snippet: str
+    snippet: str = field(repr=False)
 
 
 class Page(Generic[T]):

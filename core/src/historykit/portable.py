@@ -71,7 +71,7 @@ class ExportedSession:
     memory_enabled: bool = True
     labels: tuple[str, ...] = ()
     created_at: int
-    body: Any = None
+    body: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +83,8 @@ class ExportedMessage:
     created_at: int
     turn_start: bool = False
     reaction: str | None = None
-    message: dict[str, Any]
-    extra: Any = None
+    message: dict[str, Any] = field(repr=False)
+    extra: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

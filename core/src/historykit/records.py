@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from historykit.errors import InvalidRequestError
 from historykit.ids import check_id, check_name, check_time
+from historykit.redaction import HIDDEN
 
 __all__ = [
     "MAIN_STREAM",
@@ -103,12 +104,12 @@ class MessageDraft:
 
     id: str
     role: str
-    body: bytes
-    digest: bytes
+    body: bytes = field(repr=False)
+    digest: bytes = field(repr=False)
     created_at: int
     turn_start: bool = False
     external: bool = False
-    extra: bytes | None = None
+    extra: bytes | None = field(default=None, repr=False)
 
 
 class StoredMessage(NamedTuple):
@@ -129,6 +130,10 @@ class StoredMessage(NamedTuple):
     extra: bytes | None = None
     revision: int = 0
 
+    def __repr__(self) -> str:
+        shown = {**self._asdict(), "body": HIDDEN, "extra": self.extra and HIDDEN}
+        return f"StoredMessage({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePatch:
@@ -138,10 +143,10 @@ class MessagePatch:
     `InvalidRequestError`: checked in the same step as the change.
     """
 
-    body: bytes | None = None
-    digest: bytes | None = None
+    body: bytes | None = field(default=None, repr=False)
+    digest: bytes | None = field(default=None, repr=False)
     reaction: str | Unchanged | None = UNCHANGED
-    extra: bytes | Unchanged | None = UNCHANGED
+    extra: bytes | Unchanged | None = field(default=UNCHANGED, repr=False)
     required_role: str | None = None
 
     def __post_init__(self) -> None:
@@ -270,7 +275,7 @@ class SessionDraft:
     status: str = "active"
     memory_enabled: bool = True
     labels: frozenset[str] = frozenset()
-    body: bytes = b""
+    body: bytes = field(default=b"", repr=False)
     created_at: int | None = None
 
     def __post_init__(self) -> None:
@@ -316,7 +321,7 @@ class SessionPatch:
     status: str | None = None
     memory_enabled: bool | None = None
     labels: frozenset[str] | None = None
-    body: bytes | None = None
+    body: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _check_fields(self.agent_id, self.status, self.labels)
@@ -338,7 +343,7 @@ class SessionRecord:
     status: str
     memory_enabled: bool
     labels: frozenset[str]
-    body: bytes
+    body: bytes = field(repr=False)
     created_at: int
     updated_at: int
     last_message_at: int | None

@@ -157,8 +157,8 @@ class AgentResponseUpdate:
     agent_id: str | None = None
     created_at: str | None = None
     conversation_id: str | None = None
-    additional_properties: Mapping[str, Any] = field(default_factory=dict)
-    raw_representation: Any = None
+    additional_properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    raw_representation: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contents", as_contents(self.contents, None))

@@ -38,7 +38,7 @@ class OpaqueValue:
     """
 
     type_id: str
-    data: Any = field(hash=False)
+    data: Any = field(hash=False, repr=False)
 
 
 def register_state_type(cls: type[Any]) -> None:

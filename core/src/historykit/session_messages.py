@@ -48,11 +48,11 @@ class SessionMessageAttachment:
 
     `type` is a member of `AttachmentType`, `mimeType` a media type; what is not known is None.
     One that was read with its message gives its bytes with `read`, and `link` to those who have no
-    history.
+    history. The repr leaves out URL and name, in which there may be anything.
     """
 
-    url: str
-    name: str | None = None
+    url: str = field(repr=False)
+    name: str | None = field(default=None, repr=False)
     type: str | None = None
     mimeType: str | None = None
 
@@ -123,7 +123,7 @@ class SessionMessage:
     "LIKE", "DISLIKE" or None. `created_at` is in ISO 8601, in UTC. `content` holds the texts of the
     message, `attachments` what it links to, None where there are none. `tools` are the parameters
     of tools that `Session.add_message` was given. `contents` are all contents, those that are no
-    text, such as calls of tools, too.
+    text, such as calls of tools, too. The repr shows nothing of what was said.
     """
 
     id: str = ""
@@ -131,13 +131,13 @@ class SessionMessage:
     user_id: str = ""
     agent_id: str = ""
     role: str = ""
-    content: str = ""
+    content: str = field(default="", repr=False)
     sequence: int = 0
     request_id: str | None = None
     reaction: str | None = None
     attachments: list[SessionMessageAttachment] | None = None
     created_at: str = ""
-    tools: list[dict[str, Any]] | None = field(default=None, kw_only=True)
+    tools: list[dict[str, Any]] | None = field(default=None, kw_only=True, repr=False)
     _message: Message | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -50,8 +50,8 @@ class RunData:
     ``agent`` (the agent's id), ``role``, ``text``, and ``contents`` as dicts.
     """
 
-    output: str
-    steps: list[dict[str, Any]]
+    output: str = field(repr=False)
+    steps: list[dict[str, Any]] = field(repr=False)
     session_id: str
 
 
