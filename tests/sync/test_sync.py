@@ -158,6 +158,17 @@ def test_anything_is_called_on_the_loop(history):
     assert len(history.load("s1")) == 2
 
 
+def test_attachments_are_read_on_the_loop(tmp_path):
+    """What belongs to no class of its own here is awaited by `call`."""
+    picture = tmp_path / "a.txt"
+    picture.write_text("Hello")
+    with sync.open_history("memory", attachments=tmp_path / "kept") as history:
+        session = history.Session(id="s1").save()
+        message = session.add_message("user", "Look", attachments=[picture])
+        assert history.call(message.attachments[0].read) == b"Hello"
+        assert history.sweep_attachments(dry_run=True) is not None
+
+
 def test_a_user_has_sessions_of_their_own(history, session):
     """A view of a user shares the loop, and closing it closes nothing."""
     with history.as_user("ada") as view:
