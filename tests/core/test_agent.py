@@ -47,6 +47,50 @@ class TestMaking:
         assert (agent.description, agent.tools) == ("d", [len])
         assert providers == []
 
+    @pytest.mark.parametrize("client", ["gpt-4", None, object()])
+    async def test_a_client_is_something_that_answers(self, client: Any) -> None:
+        """What cannot be asked is refused when the agent is made, and the error says what can."""
+        with pytest.raises(TypeError, match=rf"async function .*not {type(client).__name__}$"):
+            Agent(client)
+
+    async def test_a_client_may_only_stream(self) -> None:
+        """An object with a method `stream` alone is a client for runs that stream."""
+
+        class Streaming:
+            async def stream(self, messages: list[Message], options: ChatOptions) -> Any:
+                yield "a"
+
+        client: Any = Streaming()
+        assert [piece.text async for piece in Agent(client).run("q", stream=True)] == ["a"]
+
+    @pytest.mark.parametrize(
+        ("given", "says"),
+        [
+            ({"role": "user", "content": "hi"}, "not dict; .*from_chat_completions"),
+            ([{"role": "user", "content": "hi"}], "not dict; .*from_chat_completions"),
+            ({"type": "message", "role": "user", "contents": ["hi"]}, r"Message\.from_dict"),
+            (["hi", 3], "not int$"),
+            (3, "not int$"),
+            (b"hi", "not bytes$"),
+            ([None], "not NoneType$"),
+            (AgentResponse(), "not AgentResponse; .*to_dict"),
+        ],
+    )
+    @pytest.mark.parametrize("stream", [False, True])
+    async def test_what_an_agent_is_run_with(self, given: Any, says: str, stream: bool) -> None:
+        """Anything but texts, contents and messages is refused before the run, with a remedy."""
+        client = ScriptedClient()
+        with pytest.raises(TypeError, match=rf"a text, a Content, a Message, .*{says}"):
+            Agent(client).run(given, stream=stream)  # type: ignore[call-overload]
+        assert client.asked == []
+
+    @pytest.mark.parametrize("given", [None, [], ()])
+    async def test_an_agent_runs_with_nothing_new(self, given: Any) -> None:
+        """The documented inputs hold: None and an empty list are no message."""
+        client = ScriptedClient("a")
+        await Agent(client).run(given)
+        assert client.asked == [[]]
+
     async def test_one_tool_needs_no_list(self) -> None:
         """A function alone is the agent's only tool."""
         assert Agent(ScriptedClient(), tools=len).tools == [len]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload
 
 from historykit.clients import ChatClient
 from historykit.contents import Content
+from historykit.dict_forms import is_chat_completions
 from historykit.messages import Message
 from historykit.providers import BaseContextProvider, BaseHistoryProvider
 from historykit.responses import AgentResponse
@@ -56,9 +57,9 @@ class Agent:
     call tools in a run, 40).
 
     Without any context provider, an agent that is run with a session gets an
-    `InMemoryHistoryProvider`, unless the model's service keeps the conversation. Raises
-    `ValueError` for two providers of one `source_id`, and for two that save to the same history
-    (agent_framework Sessions API).
+    `InMemoryHistoryProvider`, unless the model's service keeps the conversation. Raises `TypeError`
+    for what is no client or no provider, and `ValueError` for two providers of one `source_id`, and
+    for two that save to the same history (agent_framework Sessions API).
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Agent:
         context_providers: Sequence[BaseContextProvider] | None = None,
         default_options: Mapping[str, Any] | None = None,
     ) -> None:
+        _check_client(client)
         self.client = client
         self.id = id or name or ""
         self.name = name
@@ -112,6 +114,9 @@ class Agent:
     ) -> Coroutine[Any, Any, AgentResponse] | AgentStream:
         """Return the answer to the messages when awaited, or a stream of it with `stream`.
 
+        `messages` are a text or a `Content`, which the user says, a `Message`, several of these, or
+        None: nothing new. Raises `TypeError` for anything else.
+
         The context providers see the run in their order before the model, and in the reverse order
         after it. Without a session they get a new one for this run alone. If a provider, the model
         or the task's cancellation ends the run before the answer is whole, nothing is saved.
@@ -140,8 +145,43 @@ class Agent:
 def _as_messages(given: AgentInput) -> list[Message]:
     if given is None:
         return []
-    items = [given] if isinstance(given, str | Content | Message) else given
-    return [item if isinstance(item, Message) else Message("user", [item]) for item in items]
+    if isinstance(given, str | bytes | Content | Message | Mapping):
+        return [_as_message(given)]
+    if not isinstance(given, Iterable):
+        raise _no_input(given)
+    return list(map(_as_message, given))
+
+
+def _as_message(item: object) -> Message:
+    if isinstance(item, Message):
+        return item
+    if isinstance(item, str | Content):
+        return Message("user", [item])
+    raise _no_input(item)
+
+
+def _no_input(item: object) -> TypeError:
+    problem = (
+        "an agent is run with a text, a Content, a Message, a list of these, or None; not "
+        f"{type(item).__name__}"
+    )
+    if is_chat_completions(item):
+        remedy = "historykit.chat_completions.from_chat_completions makes a Message of the dict"
+    elif isinstance(item, Mapping):
+        remedy = "Message.from_dict or Content.from_dict makes one of the dict"
+    elif hasattr(item, "to_dict"):
+        remedy = "Message.from_dict makes a Message of what its to_dict returns"
+    else:
+        return TypeError(problem)
+    return TypeError(f"{problem}; {remedy}")
+
+
+def _check_client(client: object) -> None:
+    if not callable(client) and not callable(getattr(client, "stream", None)):
+        raise TypeError(
+            "the client of an agent is an async function of messages and options, or an object "
+            f"that is called like one (ChatClient); not {type(client).__name__}"
+        )
 
 
 def _turn_in(session: object) -> type[AgentTurn]:
