@@ -113,6 +113,13 @@ def test_a_session_is_made_of_a_dict(history, session):
     assert made.messages() == []
 
 
+def test_a_search_says_where_its_text_is(history, session):
+    """As the asynchronous one."""
+    message = session.add_message("user", "When do I sow carrots?")
+    (hit,) = history.Session.search(query="sow").hits
+    assert (hit.message_id, "sow" in hit.snippet) == (message.id, True)
+
+
 def test_sessions_are_walked_through(history):
     """One after the other, and no further than somebody goes."""
     for number in range(3):
@@ -338,6 +345,47 @@ def test_what_is_under_way_ends_with_the_loop():
     history.close()
     thread.join(5)
     assert len(outcome) == 1
+
+
+def test_a_call_while_another_thread_closes_the_history_says_so():
+    """It does not begin a loop beside the one that ends."""
+    closing, go_on = threading.Event(), threading.Event()
+
+    class Slow(MemoryStore):
+        async def _close(self):
+            closing.set()
+            await asyncio.to_thread(go_on.wait, 5)
+
+    history = sync.History(History(Slow())).open()
+    thread = threading.Thread(target=history.close)
+    thread.start()
+    closing.wait()
+    before = len(threads())
+    with pytest.raises(StoreClosedError, match="by another thread"):
+        history.load("s1")
+    assert len(threads()) == before
+    go_on.set()
+    thread.join(5)
+
+
+def test_a_call_that_comes_too_late_for_the_loop_does_not_wait_for_ever():
+    """Whether the loop is about to end, or has ended."""
+
+    late = []
+
+    async def finish():
+        asyncio.get_running_loop().call_soon(begin)  # with which the loop stops
+
+    def begin():
+        late.append(life.begin(asyncio.Event().wait))
+
+    portal = Portal(finish)
+    life = portal._here()
+    portal.close()
+    with pytest.raises(StoreClosedError, match="before the call began"):
+        late[0].result(5)
+    with pytest.raises(StoreClosedError, match="before the call began"):
+        life.begin(finish)
 
 
 EXIT = """

@@ -137,6 +137,7 @@ class HistoryFace(Face):
                 result.page_total,
                 result.total,
                 complete=result.complete,
+                hits=result.hits,
             )
         return result
 

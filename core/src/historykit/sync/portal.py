@@ -6,12 +6,13 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from historykit.callers import Caller, calling
-from historykit.errors import HistoryKitError, WrongLoopError
+from historykit.errors import HistoryKitError, StoreClosedError, WrongLoopError
 
 __all__ = ["Portal"]
 
@@ -35,13 +36,15 @@ class Portal:
         self._finish = finish
         self._lock = threading.Lock()
         self._life: Life | None = None
+        self._is_closing = False
         self._end: weakref.finalize[[], Portal] | None = None
 
     def call(self, function: Callable[..., Awaitable[T]], /, *args: Any, **kwargs: Any) -> T:
         """Return what an async function returns. It runs in a copy of the caller's context.
 
         An interrupt, such as Control-C, cancels it. Raises `WrongLoopError` where the caller runs
-        on an event loop, which would stand still meanwhile.
+        on an event loop, which would stand still meanwhile, and `StoreClosedError` where another
+        thread closes the portal at that time.
         """
         _refuse_loops()
 
@@ -50,7 +53,7 @@ class Portal:
 
         token = calling.set(Caller.here())
         try:
-            future: Future[T] = asyncio.run_coroutine_threadsafe(work(), self._loop())
+            future: Future[T] = self._here().begin(work)
         finally:
             calling.reset(token)
         try:
@@ -78,16 +81,23 @@ class Portal:
         with self._lock:
             life, end = self._life, self._end
             self._life = self._end = None
-        if life is not None and end is not None and life.is_here():
+            if life is None or end is None or not life.is_here():
+                return
+            self._is_closing = True
+        try:
             end()
-            life.raise_failure()
+        finally:
+            self._is_closing = False
+        life.raise_failure()
 
-    def _loop(self) -> asyncio.AbstractEventLoop:
+    def _here(self) -> Life:
         with self._lock:
+            if self._is_closing:  # what `finish` closes is still one of the loop that ends
+                raise StoreClosedError("the history is closed by another thread at this time")
             if self._life is None or not self._life.is_here():
                 self._life = Life(self._finish)
                 self._end = weakref.finalize(self, self._life.end)
-            return self._life.loop
+            return self._life
 
 
 class Life:
@@ -101,6 +111,9 @@ class Life:
         self._finish = finish
         self._failure: HistoryKitError | None = None
         self._begun = threading.Event()
+        self._lock = threading.Lock()
+        self._calls: dict[Future[Any], Coroutine[Any, Any, Any]] = {}
+        self._is_over = False
         # A daemon, because the interpreter waits for the others before it ends any of them.
         self._thread = threading.Thread(target=self._run, name="historykit.sync", daemon=True)
         self._thread.start()
@@ -109,6 +122,26 @@ class Life:
     def _run(self) -> None:
         with asyncio.Runner() as runner:
             runner.run(self._live())
+            with self._lock:
+                self._is_over = True
+        for future, work in list(self._calls.items()):  # too late to be cancelled with the others
+            work.close()
+            with suppress(InvalidStateError):
+                future.set_exception(_over())
+
+    def begin(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Begin to run an async function on the loop. Raises `StoreClosedError` where it ended."""
+        with self._lock:
+            if self._is_over:
+                raise _over()
+            coroutine = work()
+            future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+            self._calls[future] = coroutine
+        future.add_done_callback(self._done)
+        return future
+
+    def _done(self, future: Future[Any]) -> None:
+        self._calls.pop(future, None)
 
     async def _live(self) -> None:
         self.loop, self.stop = asyncio.get_running_loop(), asyncio.Event()
@@ -134,6 +167,10 @@ class Life:
             self.loop.call_soon_threadsafe(self.stop.set)
             if threading.current_thread() is not self._thread:
                 self._thread.join(PATIENCE)
+
+
+def _over() -> StoreClosedError:
+    return StoreClosedError("the history was closed by another thread before the call began")
 
 
 def _refuse_loops() -> None:
