@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import errno
 import io
 import os
 import sys
@@ -275,6 +276,76 @@ async def test_a_folder_that_goes_while_a_blob_comes_is_made_again(
     with pytest.raises(StorageError):
         await put(folder, b"data", "o/t")
     assert len(await folder.find("o")) == 1
+
+
+async def test_a_folder_that_goes_before_a_blob_is_written_is_made_again(
+    folder: FsspecAttachmentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where another session is deleted, the last one that there was."""
+    opened, left = folder._files.open, [2]
+
+    def hindered(path: str, mode: str) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise FileNotFoundError(path)
+        return opened(path, mode)
+
+    monkeypatch.setattr(folder._files, "open", hindered)
+    blob = await put(folder, b"data")
+    monkeypatch.undo()
+    assert await read(folder, blob.key) == b"data"
+
+
+@pytest.mark.parametrize(
+    "obstacle", [FileNotFoundError(errno.ENOENT, "gone"), OSError(errno.ENOTEMPTY, "not empty")]
+)
+async def test_a_folder_is_deleted_while_blobs_come_and_go(
+    folder: FsspecAttachmentStore, monkeypatch: pytest.MonkeyPatch, obstacle: OSError
+) -> None:
+    """What another one deletes, or adds, at the same time is in nobody's way."""
+    await put(folder, b"data")
+    delete, left = folder._files.rm, [2]
+
+    def hindered(path: str, *, recursive: bool) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise obstacle
+        delete(path, recursive=recursive)
+
+    monkeypatch.setattr(folder._files, "rm", hindered)
+    await folder.delete_folder("o/s")
+    assert await folder.find("o/s") == []
+
+
+async def test_a_blob_may_be_deleted_as_soon_as_it_is_there(
+    folder: FsspecAttachmentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session was deleted meanwhile, and it is for the row to find that out."""
+    replace = os.replace
+
+    def deleted(source: str, target: str) -> None:
+        replace(source, target)
+        os.unlink(target)
+
+    monkeypatch.setattr(os, "replace", deleted)
+    assert (await put(folder, b"data")).size == 4
+
+
+async def test_a_folder_that_may_not_be_deleted_says_so_at_once(
+    folder: FsspecAttachmentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another attempt would not help."""
+    await put(folder, b"data")
+    tried = []
+
+    def refused(path: str, *, recursive: bool) -> None:
+        tried.append(path)
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(folder._files, "rm", refused)
+    with pytest.raises(StorageError, match="Permission denied"):
+        await folder.delete_folder("o/s")
+    assert len(tried) == 1
 
 
 async def test_a_system_that_cannot_sync_folders_is_no_hindrance(

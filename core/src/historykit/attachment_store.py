@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import errno
 import hashlib
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Final, Protocol, TypeVar, TypeVarTuple
 
 from historykit.cancellation import undone_if_cancelled
@@ -38,7 +39,7 @@ READING: Final = ("copy", "link", "read", "stat")
 """The operations on a blob that has to be there."""
 
 MOVES: Final = 5
-"""How often a blob is moved to its key, where its folder is deleted at the same time."""
+"""How often something is tried in a local folder that others change at the same time."""
 
 EXTRAS: Final = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure"}
 """The extra of historykit that a scheme of URLs needs."""
@@ -204,17 +205,15 @@ class FsspecAttachmentStore:
         incoming = self._path(f"{folder.partition('/')[0]}/{INCOMING}/{new_id()}")
         try:
             digest = self._write(incoming, source, limit, stop)
-            key = f"{folder}/{name}-{digest}"
-            self._move(incoming, key)
+            return self._move(incoming, f"{folder}/{name}-{digest}")
         except BaseException:
             if self._files.exists(incoming):
                 self._files.rm_file(incoming)
             raise
-        return self._stat(key)
 
     def _write(self, path: str, source: BinaryIO, limit: int | None, stop: threading.Event) -> str:
         size, digest = 0, hashlib.sha256()
-        with self._files.open(path, "wb") as target:
+        with self._enduring(lambda: self._files.open(path, "wb")) as target:
             while piece := source.read(CHUNK):
                 size += len(piece)
                 if limit is not None and size > limit:
@@ -228,22 +227,23 @@ class FsspecAttachmentStore:
                 os.fsync(target.fileno())
         return digest.hexdigest()
 
-    def _move(self, path: str, key: str) -> None:
+    def _move(self, path: str, key: str) -> StoredBlob:
         target = self._path(key)
         if not self._is_local:
             self._files.mv(path, target)
-            return
-        for attempt in range(MOVES):
+            return self._stat(key)
+        # Looked at before, because it may be deleted as soon as it is there, with its session.
+        blob = replace(self._blob(path, self._files.info(path)), key=key)
+
+        def move() -> None:
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            try:
-                os.replace(path, target)
-                break
-            except FileNotFoundError:  # somebody deleted the last blob of the folder meanwhile
-                if attempt == MOVES - 1:
-                    raise
+            os.replace(path, target)
+
+        self._enduring(move)
         while key:
             key = key.rpartition("/")[0]
             _settle(self._path(key))
+        return blob
 
     def _copy(self, key: str, folder: str) -> StoredBlob:
         if self._is_local:
@@ -252,8 +252,7 @@ class FsspecAttachmentStore:
         target = f"{folder}/{new_id()}-{key.rpartition('-')[2]}"
         incoming = self._path(f"{folder.partition('/')[0]}/{INCOMING}/{new_id()}")
         self._files.cp_file(self._path(key), incoming)
-        self._move(incoming, target)
-        return self._stat(target)
+        return self._move(incoming, target)
 
     def _stat(self, key: str) -> StoredBlob:
         path = self._path(key)
@@ -286,8 +285,12 @@ class FsspecAttachmentStore:
     def _delete_folder(self, folder: str) -> None:
         self._files.invalidate_cache()
         path = self._path(folder)
-        if self._files.exists(path):
-            self._files.rm(path, recursive=True)
+
+        def delete() -> None:
+            if self._files.exists(path):
+                self._files.rm(path, recursive=True)
+
+        self._enduring(delete)
         if self._is_local:
             self._delete_empty(folder)
 
@@ -302,6 +305,18 @@ class FsspecAttachmentStore:
             return str(self._files.sign(self._path(key), expiration=int(expires)))
         except NotImplementedError:
             return self.url(key)
+
+    def _enduring(self, action: Callable[[], T]) -> T:
+        """Return what an action returns; in a local folder others may make and delete folders."""
+        for _ in range(MOVES - 1 if self._is_local else 0):
+            try:
+                return action()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+        return action()
 
     def _path(self, key: str) -> str:
         return f"{self._root}/{key}".rstrip("/")
