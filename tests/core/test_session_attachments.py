@@ -193,6 +193,31 @@ async def test_deleting_a_message_deletes_its_files(history: History) -> None:
         await chat.delete_message(first.id)
 
 
+async def test_what_another_message_has_too_stays(history: History) -> None:
+    """As where an assistant repeats the URL; the bytes go with the last message that has them."""
+    session = await history.Session().save()
+    first = await session.add_message("user", "look", attachments=["notes.txt"])
+    assert first.attachments is not None
+    echo = await session.add_message("assistant", first.attachments[0].url)
+    await session.delete_message(echo.id)
+    assert await first.attachments[0].read() == b"notes"
+    await session.delete_message(first.id)
+    report = await history.sweep_attachments(older_than=0)
+    assert (report.blobs, report.missing) == (0, ())
+
+
+async def test_what_an_unreadable_message_may_have_stays(history: History) -> None:
+    """It is left to the sweep, once the message can be read again or is gone."""
+    session = await history.Session().save()
+    first = await session.add_message("user", "look", attachments=["notes.txt"])
+    second = await session.add_message("user", "damaged")
+    patch = MessagePatch(body=b"\xff", digest=bytes(16))
+    await history.store.update_message(history.key(session.id or ""), second.id, patch)
+    await session.delete_message(first.id)
+    await session.delete_message(second.id)
+    assert (await history.sweep_attachments(older_than=0)).blobs == 1
+
+
 async def test_a_message_whose_record_is_damaged_can_be_deleted(history: History) -> None:
     """What it has attached cannot be known then, and is left to the sweep."""
     chat = await history.Session().save()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from historykit.codec import MessageCodec
-from historykit.errors import NotFoundError, ResourceError
+from historykit.errors import DecodeError, NotFoundError, ResourceError
 from historykit.loading import LoadedHistory
 from historykit.messages import Message
 from historykit.records import (
@@ -111,6 +112,23 @@ class AttachmentCalls:
             return None
         own = {url for url in kept if folder.owns(url)}
         return (folder, own) if own else None
+
+    async def _detach(self, key: SessionKey, folder: AttachmentFolder, urls: set[str]) -> None:
+        """Delete those of a session's blobs that none of its messages has, now that one is gone.
+
+        Nothing is deleted where a message that cannot be read may have them.
+        """
+        from historykit.attachment_sweep import references
+
+        with suppress(NotFoundError):
+            record = await self.store.read_session(key)
+            try:
+                async with aclosing(references(self, record, folder)) as kept:
+                    async for _, url in kept:
+                        urls = urls - {url}
+            except DecodeError:
+                return
+        await folder.delete(urls)
 
     async def _folder_in(self, record: SessionRecord) -> AttachmentFolder | None:
         """Return the attachments of a session as it was when it was read."""

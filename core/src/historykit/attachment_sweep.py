@@ -23,7 +23,7 @@ from historykit.records import PAGE_MESSAGES, SessionKey, SessionQuery, SessionR
 if TYPE_CHECKING:
     from historykit.attachment_calls import AttachmentCalls
 
-__all__ = ["MissingAttachment", "SweepReport", "sweep"]
+__all__ = ["MissingAttachment", "SweepReport", "references", "sweep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +123,8 @@ class _Sweep:
         store = self.space.attachments.store
         there = {store.url(blob.key): blob for blob in kept}
         try:
-            async with aclosing(_references(self.history, record, folder)) as references:
-                async for message_id, url in references:
+            async with aclosing(references(self.history, record, folder)) as found:
+                async for message_id, url in found:
                     if there.pop(url, None) is None:
                         await self._missing(record, message_id, url)
         except DecodeError:
@@ -149,7 +149,7 @@ class _Sweep:
         )
 
 
-async def _references(
+async def references(
     history: AttachmentCalls, record: SessionRecord, folder: AttachmentFolder
 ) -> AsyncGenerator[tuple[str, str], None]:
     """Yield which message has which blob of the session's folder. Raises `DecodeError`."""

@@ -183,8 +183,8 @@ class MessageCalls(SessionFields):
         """Delete a message, and with `cascade` "turn" the turn that it is a part of.
 
         A turn goes from a message of the user to the next one, so that no call of a tool is parted
-        from its result. Its attachments go with it. Raises `NotFoundError` where there is no such
-        message.
+        from its result. Its attachments go with it, but for those that another message has too.
+        Raises `NotFoundError` where there is no such message.
         """
         if cascade not in (None, "turn"):
             raise InvalidRequestError(f"cascade must be None or 'turn', not {cascade!r}")
@@ -203,8 +203,7 @@ class MessageCalls(SessionFields):
         if not await history.store.delete_messages(key, selector):
             raise message_not_found(key, message_id)
         if attached is not None:
-            folder, urls = attached
-            await folder.delete(urls)
+            await history._detach(key, *attached)
 
     async def react(self, message_id: str, reaction: str | None) -> SessionMessage:
         """React to a message of the assistant, or take the reaction back; return the message.
