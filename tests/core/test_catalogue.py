@@ -458,7 +458,9 @@ async def test_a_preview_follows_the_newest_message(history: History) -> None:
         ({"page_size": 1001}, "page_size"),
         ({"page_size": "20"}, "page_size"),
         ({"metadata": {"a": []}}, "metadata"),
+        ({"metadata": []}, "metadata must be a dict"),
         ({"tags": "a"}, "tags must be a list"),
+        ({"tags": ""}, "tags must be a list"),
         ({"user_id": "a\0"}, "user_id"),
         ({"query": " "}, "query must be a text that is not blank"),
         ({"query": 5}, "query must be a text"),
@@ -724,6 +726,37 @@ async def test_the_id_of_a_fork_is_taken_meanwhile(
         await session.fork(id="s2")
     other = await history.Session.get("s2")
     assert (other.status, other.message_count) == ("failed", 0)
+
+
+async def test_a_fork_needs_a_text_as_name(history: History) -> None:
+    """Nothing is stored for another one."""
+    session = await history.Session(id="s1").save()
+    with pytest.raises(InvalidRequestError, match="name must be a text, not int"):
+        await session.fork(name=5)  # type: ignore[arg-type]
+    assert (await history.Session.search()).total == 1
+
+
+async def test_a_fork_of_a_session_that_keeps_no_memory_any_more(history: History) -> None:
+    """What it kept before is copied, and the fork keeps none either."""
+    session = await history.Session(id="s1").save()
+    await session.add_message("user", "kept")
+    await session.save(memory_enabled=False)
+    fork = await session.fork()
+    assert [message.content for message in await fork.messages()] == ["kept"]
+    assert not fork.memory_enabled
+    assert (await fork.add_message("user", "not kept")).sequence == 0
+
+
+async def test_a_turn_is_one_of_the_conversation(history: History) -> None:
+    """A message of another stream is in none, and nothing is deleted."""
+    session = await history.Session(id="s1").save()
+    await session.add_message("user", "one")
+    await history.append("s1", [Message("user", ["note"])], stream="audit")
+    await session.add_message("assistant", "two")
+    (note,) = (await history.store.read(history.key("s1"), stream="audit")).messages
+    with pytest.raises(NotFoundError, match=note.id):
+        await session.delete_message(note.id, cascade="turn")
+    assert [message.content for message in await session.messages()] == ["one", "two"]
 
 
 async def test_what_delete_returns(history: History) -> None:

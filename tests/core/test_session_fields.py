@@ -299,6 +299,7 @@ def test_metadata_and_tags_that_nothing_can_have(fields: dict[str, Any], message
         (None, [None], ["None", 0, False]),
         (float("nan"), [float("nan")], ["nan"]),
         (2**70, [2**70, float(2**70)], [2**70 + 1]),
+        (int(1e308), [1e308], [int(1e308) + 1]),
         (Word.ONE, ["one", Word.ONE], [1]),
         ("", [""], [None]),
     ],
@@ -311,6 +312,45 @@ def test_equal_values_have_one_label(stored: Any, found: list[Any], others: list
     assert not any(wanted_labels({"k": value}, []) == labels for value in others)
     assert wanted_labels({"other": stored}, []) != labels
     assert wanted_labels({}, ["k"]) != labels
+
+
+def test_an_integer_of_any_length_has_a_label() -> None:
+    """Also one that is too long for Python to write it in decimal."""
+    labels = wanted_labels({"k": 10**5000}, [])
+    assert labels == wanted_labels({"k": 10**5000}, [])
+    assert labels != wanted_labels({"k": 10**5000 + 1}, [])
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("old", "new"), [(1, True), (True, 1.0), (1, 1.0), (0.0, -0.0), (0, False)], ids=repr
+)
+async def test_a_value_of_another_type_is_a_change(history: History, old: Any, new: Any) -> None:
+    """For Python both are equal; what is stored is not."""
+    config = {"execution_params": {"flags": [old]}}
+    session = await history.Session(metadata={"k": old}, execution_config=config).save()
+    other = await history.Session.get(session.id)
+    other.metadata["k"] = new
+    assert other.is_modified
+    await other.save(execution_config={"execution_params": {"flags": [new]}})
+    for shown in (other, await history.Session.get(session.id), await session.refresh()):
+        assert repr(shown.metadata) == repr({"k": new})
+        assert repr(shown.execution_config.execution_params["flags"]) == repr([new])
+
+
+@pytest.mark.asyncio
+async def test_a_value_that_is_no_number_is_no_change(history: History) -> None:
+    """NaN is not equal to itself, and yet the same."""
+    session = await history.Session(metadata={"k": float("nan")}).save()
+    session.metadata = {"k": float("nan")}
+    assert not session.is_modified
+
+
+@pytest.mark.asyncio
+async def test_a_config_of_another_type(history: History) -> None:
+    """The error is that of the constructor."""
+    with pytest.raises(TypeError, match="execution_config must be ExecutionConfig, dict, or None"):
+        await history.Session().save(execution_config=5)
 
 
 def test_a_tag_occurs_once() -> None:

@@ -18,6 +18,7 @@ from historykit.records import PAGE_MESSAGES, SessionRecord
 from historykit.session_bodies import Scalar
 from historykit.session_calls import MessageCalls, Place
 from historykit.session_copies import fork_session
+from historykit.session_fields import check_text
 from historykit.session_rows import rows_between
 from historykit.session_saving import SaveCalls
 from historykit.session_search import (
@@ -188,6 +189,8 @@ class Session(SaveCalls, MessageCalls):
 
         Raises `ConflictError` where there is a session of that id.
         """
+        if name is not None:
+            check_text("name", name)
         living, history = await self._living(), self._bound()
         last = await self._sequence(up_to)
         rows = await rows_between(history.store, living.key, None, last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-__all__ = ["SAYING", "camel_case", "is_chat_completions", "known_fields"]
+__all__ = ["SAYING", "camel_case", "is_chat_completions", "is_same", "known_fields"]
 
 SAYING: Final = ("content", "tool_calls", "function_call", "refusal", "audio")
 """The fields in which a message of the chat-completions API says something."""
@@ -30,3 +30,18 @@ def known_fields(data: Mapping[str, Any], names: Collection[str]) -> dict[str, A
     """Return what a dict says of the fields `names`, under these names; the rest is left out."""
     fields = {camel_case(name): name for name in names} | {name: name for name in names}
     return {fields[key]: value for key, value in data.items() if key in fields}
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two values of dict forms would be stored as the same.
+
+    For Python, 1, 1.0 and True are equal, and NaN is not equal to itself.
+    """
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return repr(float(one)) == repr(float(other))
+    alike = all(isinstance(one, kind) == isinstance(other, kind) for kind in (bool, float))
+    return alike and bool(one == other)

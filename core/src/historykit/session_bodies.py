@@ -35,6 +35,11 @@ MAX_LABELS: Final = 100
 """How many metadata keys and tags a session has at most, taken together."""
 
 
+DECIMAL_BITS: Final = 1024
+"""Integers of more bits, which no float is equal to, have labels of their hexadecimal digits:
+Python refuses to write very long ones in decimal."""
+
+
 def decode_body(record: SessionRecord, codec: MessageCodec) -> dict[str, Any]:
     """Return what is kept with a session; empty where nothing is.
 
@@ -134,4 +139,6 @@ def _form(value: Scalar) -> str:
         value = int(value) if value.is_integer() else float(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         value = int(value)
+        if value.bit_length() > DECIMAL_BITS:
+            return f"other {value:#x}"
     return f"text {value}" if isinstance(value, str) else f"other {value!r}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from historykit.attachment_folders import AttachmentFolder, relinked, texts_in
@@ -19,6 +20,7 @@ from historykit.records import (
     MessageSelector,
     SessionDraft,
     SessionKey,
+    SessionPatch,
     SessionRecord,
     StoredMessage,
 )
@@ -59,7 +61,7 @@ async def fork_session(
         receipt = await history.store.append(
             key,
             [await _copied(row, record.key, history.codec, source, urls) for row in rows],
-            create=session,
+            create=replace(session, memory_enabled=True),
             expected_version=0,
             new_incarnation=copies.incarnation,
         )
@@ -70,6 +72,8 @@ async def fork_session(
         await history.store.delete_messages(key, MessageSelector(ids=receipt.ids))
         await copies.delete()
         raise session_exists(key)
+    if not session.memory_enabled:  # from now on: what was kept before is copied
+        await history.store.patch_session(key, SessionPatch(memory_enabled=False))
     return key
 
 

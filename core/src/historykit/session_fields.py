@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import KW_ONLY, InitVar, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from historykit.dict_forms import camel_case, known_fields
+from historykit.dict_forms import camel_case, is_same, known_fields
 from historykit.errors import (
     ForbiddenError,
     InvalidRequestError,
@@ -31,7 +31,7 @@ from historykit.statuses import RunStatus, SessionStatus
 if TYPE_CHECKING:
     from historykit.history import History
 
-__all__ = ["SessionFields", "agent_id_of"]
+__all__ = ["SessionFields", "agent_id_of", "check_text"]
 
 FIELDS_TO_SAVE: Final = (
     "name",
@@ -116,7 +116,7 @@ class SessionFields(InHistory):
     @property
     def is_modified(self) -> bool:
         """Whether the object differs from what was last read or saved; True before either."""
-        return self._saved is None or self.to_dict() != self._saved
+        return self._saved is None or not is_same(self.to_dict(), self._saved)
 
     @property
     def is_deleted(self) -> bool:
@@ -179,9 +179,8 @@ class SessionFields(InHistory):
                 f"status must be one of {', '.join(SessionStatus)}; not {self.status!r}"
             )
         for name in ("name", "description"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise InvalidRequestError(f"{name} must be a text, not {type(value).__name__}")
+            if (value := getattr(self, name)) is not None:
+                check_text(name, value)
         if not isinstance(self.memory_enabled, bool):
             raise InvalidRequestError(
                 f"memory_enabled must be True or False, not {self.memory_enabled!r}"
@@ -211,7 +210,7 @@ class SessionFields(InHistory):
             return {
                 name: value
                 for name, value in values.items()
-                if now[camel_case(name)] != saved[camel_case(name)]
+                if not is_same(now[camel_case(name)], saved[camel_case(name)])
             }
         return {
             name: value
@@ -287,6 +286,12 @@ FIELDS: Final = tuple(each.name for each in fields(SessionFields))
 """The names of the fields of a session."""
 
 
+def check_text(name: str, value: object) -> None:
+    """Raise `InvalidRequestError` for the value of a field of that name that is no text."""
+    if not isinstance(value, str):
+        raise InvalidRequestError(f"{name} must be a text, not {type(value).__name__}")
+
+
 def agent_id_of(agent: Any) -> str:
     """Return the id of an agent, given as that or as an object that has one.
 
@@ -307,7 +312,7 @@ def _kept(
     if stored is None:
         return None
     with suppress(InvalidRequestError, TypeError):  # of parameters that were changed in place
-        if config is not None and config._to_compare() == stored:
+        if config is not None and is_same(config._to_compare(), stored):
             return config
     return ExecutionConfig.from_dict(stored)
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Final, TypeVar
 
 from historykit.errors import ConflictError
-from historykit.planning import session_not_found
+from historykit.planning import message_not_found, session_not_found
 from historykit.records import SessionKey, Slice, StoredMessage, Window
 from historykit.store import HistoryStore
 
@@ -99,7 +99,10 @@ async def rows_between(
 
 
 async def turn_bounds(store: HistoryStore, key: SessionKey, row: StoredMessage) -> tuple[int, int]:
-    """Return the first and last sequence of the turn that a message is in."""
+    """Return the first and last sequence of the turn that a message is in.
+
+    Raises `NotFoundError` for a message of another stream, which is in no turn.
+    """
 
     async def read() -> tuple[int, int]:
         first = last = row.sequence
@@ -112,8 +115,11 @@ async def turn_bounds(store: HistoryStore, key: SessionKey, row: StoredMessage) 
                     first = earlier.sequence
                     if earlier.turn_start:
                         break
-        later_rows = walk_rows(store, key, after=row.sequence, page_size=TURN_GUESS)
+        later_rows = walk_rows(store, key, after=row.sequence - 1, page_size=TURN_GUESS)
         async with aclosing(later_rows) as rows:
+            itself = await anext(rows, None)
+            if itself is None or itself.id != row.id:
+                raise message_not_found(key, row.id)
             async for later in rows:
                 if later.turn_start:
                     break

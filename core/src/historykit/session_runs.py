@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from historykit.agent_calls import agent_ids, answer, check_agent_kind, tool_inputs
 from historykit.callers import warn_caller
+from historykit.dict_forms import is_same
 from historykit.errors import InvalidRequestError, NotFoundError
 from historykit.execution import ExecutionConfig
 from historykit.leases import LEASE, WhenBusy, check_when_busy
@@ -174,7 +175,7 @@ class SessionRun:
     async def _keep(self, turn: Turn, known: ExecutionConfig, ids: Sequence[str]) -> None:
         """Save what the run changes of its session: its config, and whose session it is."""
         changes: dict[str, Any] = {}
-        if not self._per_run and turn.config.to_dict() != known.to_dict():
+        if not self._per_run and not is_same(turn.config.to_dict(), known.to_dict()):
             names = ", ".join(self._overridden)
             warn_caller(
                 f"{names} of a run in session {turn.key.session_id!r}: the session's execution "

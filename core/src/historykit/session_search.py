@@ -108,7 +108,10 @@ def build_query(
         agent_id=None if agent is None else agent_id_of(agent),
         status=None if status is None else str(status),
         memory_enabled=memory_enabled,
-        labels=wanted_labels(check_metadata(metadata or {}), check_tags(tags or ())),
+        labels=wanted_labels(
+            check_metadata({} if metadata is None else metadata),
+            check_tags(() if tags is None else tags),
+        ),
         created_from=microseconds(created_after, "created_after"),
         created_before=microseconds(created_before, "created_before"),
     )
