@@ -101,6 +101,14 @@ async def test_a_url_stays_as_it_is(history: History, entry: Any, resolved: dict
     assert await stored(history) == []
 
 
+@pytest.mark.parametrize("entry", ["https://[::1/a.png", {"url": "https://[::1/a.png"}])
+async def test_a_url_that_is_none_stays_as_it_is(history: History, entry: Any) -> None:
+    """It is never fetched, and says nothing."""
+    (found,) = await resolve_attachments(history, [entry])
+    assert found["url"] == "https://[::1/a.png"
+    assert found.get("name") is None
+
+
 async def test_what_cannot_be_told_of_a_url_is_not_there(history: History) -> None:
     """Without an extension there is neither type nor media type, unless a dict has one."""
     found = await resolve_attachments(history, ["https://e/clip", {"url": "https://e/clip"}])
@@ -236,6 +244,8 @@ async def test_files_come_after_attachments(history: History) -> None:
         (([{"url": "", "path": ""}],), "must have a 'url' or a 'path' key"),
         (([{"url": "https://e", "name": 5}],), "name of an attachment must be text, not int"),
         (([Path("https://e/a.png")],), "is a URL that was made a Path"),
+        ((["data:,\ud800"],), "the data of a data URI must not contain surrogates"),
+        ((["file://[::1/a.png"],), "is no URL: Invalid IPv6 URL"),
         (
             (["ftp://me:hidden@e/a.png"],),
             r"'ftp://me:\*\*\*@e/a.png' has the scheme 'ftp', .* pass \{\"url\": ...\}",

@@ -22,6 +22,8 @@ class Config:
         ("redis://localhost:6379/0", "redis://localhost:6379/0"),
         ("redis://ada:hunter2@localhost:6379/0", "redis://ada:***@localhost:6379/0"),
         ("redis://:hunter2@localhost", "redis://:***@localhost"),
+        ("https://e/a?X-Amz-Signature=hunter2&b=c", "https://e/a?X-Amz-Signature=***&b=c"),
+        ("https://e/a?sv=1&sig=hunter2", "https://e/a?sv=1&sig=***"),
         ("postgresql+asyncpg://ada:p@:/?#%@db/x", "postgresql+asyncpg://ada:***@db/x"),
         ("mongodb://ada:hunter2@one:1,two:2/db", "mongodb://ada:***@one:1,two:2/db"),
         ("redis://ada:hunter\n2@localhost", "redis://ada:***@localhost"),

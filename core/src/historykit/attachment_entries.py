@@ -158,7 +158,10 @@ def data_of(uri: str) -> bytes:
     header, comma, payload = uri.partition(",")
     if not comma:
         raise InvalidRequestError("a data URI without a comma has no data")
-    data = unquote_to_bytes(payload)
+    try:
+        data = unquote_to_bytes(payload)
+    except UnicodeEncodeError:
+        raise InvalidRequestError("the data of a data URI must not contain surrogates") from None
     if not header.rstrip().lower().endswith(";base64"):
         return data
     try:
@@ -173,7 +176,10 @@ def _data(uri: str, fields: dict[str, Any]) -> DataEntry:
 
 
 def _local_path(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InvalidRequestError(f"attachment {url!r} is no URL: {error}") from None
     if parts.netloc.lower() not in ("", "localhost"):
         raise InvalidRequestError(
             f"attachment {redact_url(url)!r} names another machine, {parts.hostname!r}; only local "

@@ -129,10 +129,13 @@ def guess_media_type(name: str) -> str | None:
 
 
 def name_of_url(url: str) -> str:
-    """Return the last part of the path of a URL, "" where it has none."""
+    """Return the last part of the path of a URL, "" where it has none or is none."""
     if "://" not in url:
         return url.replace("\\", "/").rpartition("/")[2]
-    return urlsplit(url).path.rpartition("/")[2]
+    try:
+        return urlsplit(url).path.rpartition("/")[2]
+    except ValueError:
+        return ""
 
 
 def detect_media_type(head: bytes, name: str) -> str:

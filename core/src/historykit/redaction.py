@@ -20,8 +20,8 @@ HIDDEN: Final = "***"
 # Greedy up to the last @, because a password that was not percent-encoded may hold one too.
 _USER_INFO = re.compile(r"(?s)(?P<start>[a-zA-Z][\w+.-]*://[^:@]*):.*@")
 _PARAMETER = re.compile(
-    r"(?i)(?P<name>[\w.-]*(?:pass|pwd|secret|token|credential|authmechanismproperties|api_?key)"
-    r"[\w.-]*)\s*=\s*(?:'[^']*'|\"[^\"]*\"|[^\s&;]*)"
+    r"(?i)(?P<name>[\w.-]*(?:pass|pwd|secret|token|credential|authmechanismproperties|api_?key"
+    r"|signature)[\w.-]*|(?<![\w.-])sig)\s*=\s*(?:'[^']*'|\"[^\"]*\"|[^\s&;]*)"
 )
 
 

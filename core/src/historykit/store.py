@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import ClassVar
 
 from historykit.capabilities import Capability, Guarantee
@@ -18,7 +19,7 @@ from historykit.errors import (
     InvalidRequestError,
     TooLargeError,
 )
-from historykit.ids import check_id, new_id
+from historykit.ids import check_id, check_time, new_id
 from historykit.lifecycle import LoopBound
 from historykit.records import (
     MAIN_STREAM,
@@ -377,11 +378,11 @@ class HistoryStore(LoopBound):
                 f"{self.max_body_bytes} a message. Keep large content as an attachment"
             )
 
-    def _lease(self, run_id: str, ttl: float) -> tuple[RunLease, int]:
-        if not ttl > 0:
-            raise InvalidRequestError(f"ttl must be more than 0 seconds, not {ttl}")
+    def _lease(self, run_id: str, ttl: object) -> tuple[RunLease, int]:
+        if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not 0 < ttl < inf:
+            raise InvalidRequestError(f"ttl must be a number of seconds above 0, not {ttl!r}")
         now = self._clock()
-        expires_at = now + int(ttl * 1_000_000)
+        expires_at = check_time(now + int(ttl * 1_000_000), "the end of a run's hold")
         return RunLease(run_id=check_id(run_id, "run_id"), expires_at=expires_at), now
 
 
