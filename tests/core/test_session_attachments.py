@@ -104,6 +104,18 @@ async def test_a_message_keeps_its_files(history: History) -> None:
         await sound.read()
 
 
+async def test_an_attachment_that_is_kept_elsewhere(history: History, tmp_path: Path) -> None:
+    """The error says how the history has to be opened, whether it has a place of its own or not."""
+    chat = await history.Session(id="s1").save()
+    await chat.add_message("user", "Look", attachments=["photo.png"])
+    for place, says in ((None, "is opened without"), (tmp_path / "b", "keeps its attachments in")):
+        other = History(history.store, attachments=place)
+        (message,) = await (await other.Session.get("s1")).messages()
+        (photo,) = message.attachments or ()
+        with pytest.raises(ResourceError, match=f"which {says}.*open it with attachments="):
+            await photo.read()
+
+
 async def test_empty_content_with_a_file_is_a_message(history: History) -> None:
     """A clip may be the prompt; a message with neither content nor attachment is refused."""
     chat = await history.Session().save()

@@ -32,8 +32,7 @@ class AttachmentReader:
             return
         if not self._is_kept(url):
             raise ResourceError(
-                f"attachment {redact_url(url)!r} is not kept by this history; fetch it from where "
-                "it is"
+                f"attachment {redact_url(url)!r} is not kept by this history, {self._remedy(url)}"
             )
         folder = await self.folder(url)
         async for piece in folder.read(url):
@@ -57,6 +56,18 @@ class AttachmentReader:
                 f"message {self._message_id!r} has no attachment {redact_url(url)!r}"
             )
         return folder
+
+    def _remedy(self, url: str) -> str:
+        where = "fetch it from where it is"
+        if url.lower().startswith(("http:", "https:")):
+            return where
+        opened = "is opened without attachments="
+        if self._history.attachments is not None:
+            opened = "keeps its attachments in another place"
+        return (
+            f"which {opened}; open it with attachments= and the folder or URL that the attachment "
+            f"was stored in, or {where}"
+        )
 
     def _is_kept(self, url: str) -> bool:
         attachments = self._history.attachments
