@@ -598,7 +598,10 @@ async def test_a_batch_that_cannot_be_added(history: History) -> None:
     twice = Message("user", "Hi", message_id="m")
     for batch, message in (
         ([good, "Hi"], "a message to add is a Message or a dict, not str"),
-        ([good, {**good, "text": "x"}], "a message to add has no text"),
+        ([good, {**good, "text": "x"}], "no key 'text'; known are .*'content'"),
+        ([good, {"role": "user", "contents": "x"}], "no key 'contents'; did you mean 'content'"),
+        ([good, {"rol": "user", "content": "x"}], "no key 'rol'; did you mean 'role'"),
+        ([good, Message("Hello")], r"needs contents, and this .*Message\('user', 'Hello'\)"),
         ([twice, twice], "comes twice"),
     ):
         with pytest.raises(InvalidRequestError, match=message):

@@ -31,6 +31,7 @@ from historykit.session_messages import (
 from historykit.session_rows import as_of_one_time, rows_between, turn_bounds, walk_rows
 from historykit.session_writing import append_messages
 from historykit.statuses import MessageRole, Reaction
+from historykit.suggestions import suggest
 
 __all__ = ["MessageCalls", "Place"]
 
@@ -141,9 +142,9 @@ class MessageCalls(SessionFields):
     ) -> list[SessionMessage]:
         """Add several messages side by side, all of them or none, and return them.
 
-        Each is a `Message`, of any role, or a dict with the arguments of `add_message`.
-        `request_id` is for those that have none of their own. A `Message` with a `message_id` that
-        the session has already, with the same content, is not stored again.
+        Each is a `Message` with contents, of any role, or a dict with the arguments of
+        `add_message`. `request_id` is for those that have none of their own. A `Message` with a
+        `message_id` that the session has already, with the same content, is not stored again.
         """
         given = [_checked(new) for new in messages]
         record, history = await self._living(), self._bound()
@@ -303,15 +304,21 @@ def _is_parameter(value: object) -> bool:
 def _checked(new: object) -> Message | dict[str, Any]:
     """Return a message to add, or the arguments of one. Raises `InvalidRequestError`."""
     if isinstance(new, Message):
+        if not new.contents:
+            raise InvalidRequestError(
+                "a message to add needs contents, and this one has none; the role of a Message "
+                "comes before them: Message('user', 'Hello')"
+            )
         return new
     if not isinstance(new, Mapping):
         raise InvalidRequestError(
             f"a message to add is a Message or a dict, not {type(new).__name__}"
         )
     arguments: dict[str, Any] = {"role": None, "content": "", **new}
-    unknown = arguments.keys() - _ARGUMENTS
-    if unknown:
-        raise InvalidRequestError(f"a message to add has no {', '.join(map(str, unknown))}")
+    for name in arguments.keys() - _ARGUMENTS:
+        raise InvalidRequestError(
+            f"a message to add has no key {name!r}; {suggest(str(name), _ARGUMENTS)}"
+        )
     role, content, request_id = (arguments.get(name) for name in ("role", "content", "request_id"))
     if role not in list(MessageRole):
         raise InvalidRequestError(f"role must be 'user' or 'assistant', not {role!r}")
