@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import Run
 
@@ -39,3 +43,22 @@ def test_the_file_is_where_one_wants_it(run: Run) -> None:
     assert "elsewhere.db has 4 messages now." in run("demo", "--path", "elsewhere.db").stdout
     assert Path("elsewhere.db").exists()
     assert not Path("historykit-demo.db").exists()
+
+
+def test_the_command_that_the_demo_names_shows_its_conversation(run: Run) -> None:
+    """It is printed at the end, with the file and the namespace in which the conversation is."""
+    lines = run("demo", "--path", "a place.db").stdout.splitlines()
+    program, *arguments = shlex.split(lines[-1].removeprefix("To look at it: "))
+    assert program == "historykit" or arguments[:2] == ["-m", "historykit"]
+    shown = run(*arguments[arguments.index("show") :])
+    assert shown.exit_code == 0
+    assert "I grow carrots" in shown.stdout
+
+
+def test_without_the_command_on_the_path_the_demo_names_the_interpreter(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is where the demo runs in an environment that is not activated."""
+    monkeypatch.setenv("PATH", "")
+    last = run("demo").stdout.splitlines()[-1]
+    assert shlex.split(last)[4:8] == [sys.executable, "-m", "historykit", "show"]

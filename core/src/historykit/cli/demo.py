@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from historykit.sessions import AgentSession
 
 __all__ = ["demo"]
 
+NAMESPACE = "demo"
 SESSION = "demo"
 FIRST = ("Hello! I am Ada, and I grow carrots.", "What do I grow?")
 LATER = ("I am back. What was the first thing I said?", "How many messages do you have from us?")
@@ -42,7 +46,7 @@ def demo(path: Path) -> None:
 
 
 async def _demo(path: Path) -> None:
-    config = HistoryConfig(backend="sqlite", namespace="demo", settings={"path": path})
+    config = HistoryConfig(backend="sqlite", namespace=NAMESPACE, settings={"path": path})
     async with opened(config) as history:
         earlier = await history.load(SESSION)
         if earlier:
@@ -55,6 +59,14 @@ async def _demo(path: Path) -> None:
         stored = len(await history.load(SESSION))
     click.secho(f"\n{path} has {stored} messages now.", bold=True)
     click.echo("Run the same command again, in a new process: the conversation is there.")
+    click.echo(f"To look at it: {_show_command(path)}")
+
+
+def _show_command(path: Path) -> str:
+    """Return the command that shows the conversation, as it can be called from here."""
+    program = ["historykit"] if shutil.which("historykit") else [sys.executable, "-m", "historykit"]
+    store = ["--backend", "sqlite", "--set", f"path={path}", "--namespace", NAMESPACE]
+    return shlex.join([*program, "show", SESSION, *store])
 
 
 async def _talk(history: History, questions: Iterable[str]) -> None:
