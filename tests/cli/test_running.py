@@ -68,7 +68,8 @@ def test_what_only_reads_makes_no_store(run: Run, command: tuple[str, ...]) -> N
     result = run(*command, *STORE) if command != ("check",) else run("check", "sqlite", *STORE[2:])
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"the file {Path('chat.db').absolute()} does not exist" in result.stderr
-    assert "set create=True" in result.stderr
+    assert "check the path" in result.stderr
+    assert "create=True" not in result.stderr
     assert not any(Path().iterdir())
 
 

@@ -90,7 +90,9 @@ async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 async def test_a_file_that_is_not_to_be_made(tmp_path: Path) -> None:
     """Without `create` a file that is not there is an error that names it, and stays away."""
     path = tmp_path / "chat.db"
-    with pytest.raises(StorageError, match=f"the file {path} does not exist.*create=True"):
+    with pytest.raises(
+        StorageError, match=f"the file {path} does not exist, and with create=False"
+    ):
         await SQLiteStore(SQLiteConfig(path=path, create=False)).open()
     assert not path.exists()
 

@@ -82,8 +82,8 @@ class DatabaseFile:
         if not self.path.exists():
             if not self.create:
                 raise StorageError(
-                    f"the file {self.path} does not exist; check the path, or set create=True to "
-                    "have it made"
+                    f"the file {self.path} does not exist, and with create=False it is not made; "
+                    "check the path"
                 )
             return True
         return os.access(self.path, os.W_OK) and os.access(directory, os.W_OK)
