@@ -199,7 +199,7 @@ def test_whose_session_it_is(run: Run, owner: str, options: tuple[str, ...], rem
 def test_an_owner_is_not_looked_for_without_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a store of very many sessions, only the newest are looked at."""
     catalogue()
-    monkeypatch.setattr("historykit.cli.showing.SEARCHED", 2)
+    monkeypatch.setattr("historykit.cli.absent.SEARCHED", 2)
     assert "leave out --user" in run("show", "s3", *STORE, "--user", "bob").stderr
     assert "leave out --user" not in run("show", "s2", *STORE, "--user", "bob").stderr
 
@@ -405,3 +405,34 @@ def test_a_zone_counts(run: Run) -> None:
     catalogue()
     assert Path("chat.db").exists()
     assert listed(run, "--created-from", "2026-01-05T00:00:00") == ["s4"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "No sessions in namespace 'default'; --namespace names another one\n"),
+        (("--tag", "x"), "No such sessions in namespace 'default'; --namespace names an"),
+        (("--namespace", "x"), "No sessions in namespace 'x'; --namespace names another one\n"),
+        (("--user", "Ada"), "No sessions in namespace 'default' of user 'Ada'; --namespace"),
+    ],
+)
+def test_an_empty_list_says_where_it_looked(run: Run, options: tuple[str, ...], said: str) -> None:
+    """Namespace and user are named, and the list itself stays empty for programs."""
+    asyncio.run(_with_history(History.aclose))
+    result = run("sessions", *STORE, *options)
+    assert result.exit_code == 0
+    assert result.stderr.startswith(said)
+    assert run("sessions", *STORE, *options, "--json").stdout == "[]\n"
+
+
+def test_an_empty_list_of_a_user_says_that_others_have_sessions(run: Run) -> None:
+    """A name that is written otherwise is the likely reason."""
+
+    async def append(history: History) -> None:
+        await history.as_user("ada").append("s", [Message("user", "Hi")])
+
+    asyncio.run(_with_history(append))
+    result = run("sessions", *STORE, "--user", "Ada")
+    assert result.stderr == (
+        "No sessions in namespace 'default' of user 'Ada'; other users have 1 there\n"
+    )

@@ -201,3 +201,39 @@ def test_the_sample_comes_back_as_it_was(run: Run, sample: str) -> None:
         wanted = json.loads(line)
         messages = asyncio.run(load(wanted["id"]))
         assert [each for one in messages for each in to_chat_completions(one)] == wanted["messages"]
+
+
+@pytest.mark.parametrize("options", [("--user", "Ada"), ("--namespace", "nope")])
+def test_an_export_of_nothing_that_was_named_fails(run: Run, options: tuple[str, str]) -> None:
+    """It takes no file's place, which may be the copy of another day."""
+    asyncio.run(load("s1"))
+    Path("copy.jsonl").write_text("yesterday")
+    result = run("export", *FROM, *options, "-o", "copy.jsonl")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: no sessions in namespace ")
+    assert repr(options[1]) in result.stderr
+    assert Path("copy.jsonl").read_text() == "yesterday"
+
+
+def test_an_export_of_a_new_store_says_that_it_is_empty(run: Run) -> None:
+    """Nothing was named, so that nothing is missing."""
+    asyncio.run(load("s1"))
+    result = run("export", *FROM)
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "Exported 0 sessions, 0 messages: no sessions in namespace 'default'; "
+        "--namespace names another one\n"
+    )
+
+
+def test_an_export_of_a_session_says_whose_it_is(run: Run) -> None:
+    """Another user may have it, as `show` says too."""
+
+    async def append() -> None:
+        async with open_history("sqlite", path="chat.db", user_id="ada") as history:
+            await history.append("s1", [Message("user", "Hi")])
+
+    asyncio.run(append())
+    result = run("export", *FROM, "--session", "s1")
+    assert result.exit_code == 1
+    assert "session 's1' not found; user 'ada' has one: add --user ada" in result.stderr

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from historykit.cli.absent import no_sessions
 from historykit.cli.output import iso_moment, moment, print_json, print_table, tree
 from historykit.cli.running import opened, store_options
 from historykit.config import HistoryConfig
@@ -100,6 +101,8 @@ async def sessions(config: HistoryConfig, limit: int, as_json: bool, **condition
     skipped: list[DecodeError] = []
     async with opened(config, create=False) as history:
         listed = await _found(history, limit, skipped, **conditions)
+        if not listed:
+            click.echo(await no_sessions(history, _nothing(conditions)), err=True)
     if as_json:
         print_json([session_fields(each) for each in listed])
     else:
@@ -181,6 +184,10 @@ async def _found(
             if len(listed) == limit:
                 break
     return listed
+
+
+def _nothing(conditions: dict[str, Any]) -> str:
+    return "No such sessions" if any(conditions.values()) else "No sessions"
 
 
 def _row(listed: Listed) -> tuple[str, ...]:

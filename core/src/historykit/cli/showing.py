@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import click
 
-from historykit.capabilities import Capability
+from historykit.cli.absent import find_record
 from historykit.cli.output import moment, print_json, printable, tree
 from historykit.cli.running import opened, store_options
 from historykit.cli.sessions import as_json, report, session_fields, times, whole
 from historykit.config import HistoryConfig
 from historykit.contents import Content
-from historykit.errors import CorruptRecordError, DecodeError, NotFoundError
-from historykit.exporting import find_all
+from historykit.errors import CorruptRecordError, DecodeError
 from historykit.history import History
 from historykit.loading import decode_messages
 from historykit.messages import Message
 from historykit.records import (
-    PAGE_MESSAGES,
-    SessionQuery,
     SessionRecord,
     StoredMessage,
     Window,
@@ -31,9 +26,6 @@ from historykit.records import (
 from historykit.session_messages import SessionMessage, decode_message
 
 __all__ = ["show"]
-
-SEARCHED = 5_000
-"""Among how many sessions, the newest, the owner of one is looked for that was not found."""
 
 
 class Shown(NamedTuple):
@@ -57,7 +49,7 @@ async def show(config: HistoryConfig, session: str, as_json: bool) -> None:
     """
     skipped: list[DecodeError] = []
     async with opened(config, create=False) as history:
-        record = await _record(history, session)
+        record = await find_record(history, session)
         (listed,) = await whole(history, [record], skipped)
         read = [each async for each in _messages(history, record, skipped)]
     if as_json:
@@ -68,37 +60,6 @@ async def show(config: HistoryConfig, session: str, as_json: bool) -> None:
         for each in read:
             _print_message(each)
     report(skipped)
-
-
-async def _record(history: History, session: str) -> SessionRecord:
-    try:
-        return await history.store.read_session(history.key(session))
-    except NotFoundError:
-        remedy = await _owner(history, session)
-    raise NotFoundError(f"session {session!r} not found; {remedy}")
-
-
-async def _owner(history: History, session: str) -> str:
-    """Say how the session can be found: another user may have one of that id."""
-    listing = "`historykit sessions` lists those that are there"
-    if Capability.CATALOGUE not in history.store.capabilities:
-        return listing
-    query = SessionQuery(namespace=history.namespace, limit=PAGE_MESSAGES)
-    seen = 0
-    async with aclosing(find_all(history.store, query)) as found:
-        async for record in found:
-            if record.key.session_id == session:
-                return _as_owner(record.key.user_id)
-            seen += 1
-            if seen == SEARCHED:
-                break
-    return listing
-
-
-def _as_owner(user_id: str) -> str:
-    if user_id == "":
-        return "there is one of no user: leave out --user and HISTORYKIT_USER_ID"
-    return f"user {user_id!r} has one: add --user {shlex.quote(user_id)}"
 
 
 async def _messages(

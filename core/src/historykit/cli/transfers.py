@@ -14,8 +14,10 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from historykit.cli.absent import find_record, no_sessions
 from historykit.cli.running import opened, store_options
-from historykit.config import HistoryConfig
+from historykit.config import DEFAULT_NAMESPACE, HistoryConfig
+from historykit.errors import NotFoundError
 from historykit.exporting import export_sessions
 from historykit.history import History
 from historykit.importing import ImportReport, import_conversations
@@ -71,25 +73,39 @@ async def export(config: HistoryConfig, session_id: str | None, output: str) -> 
 
     `historykit import` puts them into any other store. Without --user the sessions of all users are
     written: all streams, every message exactly, with its id, time and reaction. FILE.jsonl is there
-    when all of it is.
+    when all of it is. Where a session, a user or a namespace is named that has nothing, nothing is
+    written, and the exit code is 1.
     """
     sessions = messages = 0
     async with opened(config, create=False) as history:
+        total = await _count(history, session_id)
         with _output(output) as file, _progress("Exporting") as advance:
-            total = 1 if session_id is not None else await _count(history)
             async for line in export_sessions(history, session_id=session_id):
                 file.write(write_line(line))
                 messages += isinstance(line, ExportedMessage)
                 if isinstance(line, ExportedSession):
                     sessions += 1
                     advance(sessions, total)
-    click.echo(f"Exported {_number(sessions, 'session')}, {_number(messages, 'message')}", err=True)
+        said = f"{_number(sessions, 'session')}, {_number(messages, 'message')}"
+        if not sessions:
+            said += f": {await no_sessions(history)}"
+    click.echo(f"Exported {said}", err=True)
 
 
-async def _count(history: History) -> int:
+async def _count(history: History, session_id: str | None) -> int:
+    """Return how many sessions there are to export.
+
+    Raises `NotFoundError` where a session, a user or a namespace is named that is not there: a copy
+    of nothing would pass for one of what was meant.
+    """
+    if session_id is not None:
+        await find_record(history, session_id)
+        return 1
     query = SessionQuery(namespace=history.namespace, user_id=history.user_id or None, limit=1)
-    found = await history.store.find_sessions(query)
-    return found.total or 0
+    total = (await history.store.find_sessions(query)).total or 0
+    if not total and (history.user_id or history.namespace != DEFAULT_NAMESPACE):
+        raise NotFoundError(await no_sessions(history))
+    return total
 
 
 def _print_report(report: ImportReport) -> None:
