@@ -491,6 +491,19 @@ async def test_unknown_keywords_of_a_search(history: History) -> None:
     assert page.total == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("name", "query"), ("limit", "page_size"), ("statu", "status"), ("tag", "tags")],
+)
+async def test_an_unknown_keyword_has_a_meaning(history: History, name: str, hint: str) -> None:
+    """The warning says what was probably meant; a walk, which may end in a deletion, is refused."""
+    says = f"for {name}, did you mean {hint}"
+    with pytest.warns(UserWarning, match=rf"search does not know {name}, .* effect; {says}"):
+        await history.Session.search(**{name: "x"})
+    with pytest.raises(TypeError, match=rf"^iterate\(\) got .* argument '{name}'; {says}"):
+        [session async for session in history.Session.iterate(**{name: "x"})]
+
+
 async def test_a_page_of_a_thousand(history: History) -> None:
     """A page may have more sessions than a store returns at once."""
     for number in range(1002):

@@ -22,10 +22,12 @@ from historykit.session_fields import check_text
 from historykit.session_rows import rows_between
 from historykit.session_saving import SaveCalls
 from historykit.session_search import (
+    CONDITIONS,
     build_query,
     check_page,
     find_page,
     find_texts,
+    meant,
     previews,
     walk,
 )
@@ -130,8 +132,9 @@ class Session(SaveCalls, MessageCalls):
         """
         history = cls._history()
         if others:
+            hints = meant(others, ("query", "page_number", "page_size", "with_total"))
             names = ", ".join(others)
-            warn_caller(f"search does not know {names}, which had no effect", UserWarning)
+            warn_caller(f"search does not know {names}, which had no effect{hints}", UserWarning)
         check_page(page_number, page_size)
         conditions = build_query(
             history,
@@ -167,10 +170,14 @@ class Session(SaveCalls, MessageCalls):
 
         Sessions that are added or deleted meanwhile move none of the others. `conditions` are those
         of `search`; `query` has no bound here. `page_size` is how many are read at once, 500 at
-        most.
+        most. Raises what `search` raises, and `TypeError` for other keywords: what is done with all
+        sessions that are found must not be done with more.
         """
         history = cls._history()
         check_page(0, page_size)
+        for name in conditions.keys() - CONDITIONS:
+            hint = meant([name], ("query", "page_size"))
+            raise TypeError(f"iterate() got an unexpected keyword argument {name!r}{hint}")
         wanted = replace(build_query(history, **conditions), limit=min(page_size, PAGE_MESSAGES))
         async with aclosing(walk(history, wanted, query)) as pages:
             async for records in pages:

@@ -6,7 +6,7 @@ import asyncio
 import datetime as dt
 import unicodedata
 import warnings
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
@@ -34,11 +34,13 @@ from historykit.session_bodies import (
 from historykit.session_fields import agent_id_of
 from historykit.session_messages import decode_message, preview
 from historykit.statuses import SessionStatus
+from historykit.suggestions import nearest
 
 if TYPE_CHECKING:
     from historykit.history import History
 
 __all__ = [
+    "CONDITIONS",
     "MAX_PAGE_SIZE",
     "SEARCHED_MESSAGES",
     "SEARCHED_SESSIONS",
@@ -47,6 +49,7 @@ __all__ = [
     "check_page",
     "find_page",
     "find_texts",
+    "meant",
     "previews",
     "walk",
 ]
@@ -75,6 +78,43 @@ class Found:
     total: int | None
     complete: bool = True
     hits: Sequence[TextHit] = ()
+
+
+CONDITIONS: Final = (
+    "agent",
+    "status",
+    "user_id",
+    "created_after",
+    "created_before",
+    "memory_enabled",
+    "metadata",
+    "tags",
+)
+"""The conditions of a search, beside the text in question."""
+
+_MEANT: Final = {
+    "name": "query",
+    "text": "query",
+    "content": "query",
+    "limit": "page_size",
+    "page": "page_number",
+    "offset": "page_number",
+    "user": "user_id",
+    "agent_id": "agent",
+}
+"""What others call a keyword of `Session.search`."""
+
+
+def meant(names: Iterable[str], beside: Iterable[str]) -> str:
+    """Return, for keywords that a search does not have, which ones were probably meant.
+
+    `beside` are keywords that it has beside the conditions.
+    """
+    known = [*CONDITIONS, *beside]
+    likely = {name: _MEANT.get(name) or nearest(name, known) for name in names}
+    return "".join(
+        f"; for {name}, did you mean {other}?" for name, other in likely.items() if other in known
+    )
 
 
 def build_query(
