@@ -165,6 +165,41 @@ def test_anything_is_called_on_the_loop(history):
     assert len(history.load("s1")) == 2
 
 
+def test_a_session_goes_to_the_loop_as_the_asynchronous_one(history, session):
+    """So that `call` runs an agent in it."""
+    assert history.call(Agent(ScriptedClient()).run, "Hi", session=session).text == "echo Hi"
+    assert [message.content for message in session.messages()] == ["Hi", "echo Hi"]
+
+
+def test_an_agent_that_is_run_outside_of_the_loop_names_what_runs_it_there(history, session):
+    """Neither a blocking session nor the provider of a blocking history is for another loop."""
+    agent = Agent(ScriptedClient())
+    with pytest.raises(TypeError, match=r"historykit\.sync; .*history\.run\(agent.*history\.call"):
+        asyncio.run(agent.run("Hi", session=session))
+    agent = Agent(ScriptedClient(), context_providers=[history.provider()])
+    with pytest.raises(WrongLoopError, match=r"historykit\.sync.*; history\.call\(function"):
+        asyncio.run(agent.run("Hi", session=AgentSession(session_id="s1")))
+
+
+def test_what_is_no_async_function_is_not_called_on_the_loop(history):
+    """The error says what `call` takes; nothing warns of what was not awaited."""
+    agent = Agent(ScriptedClient())
+    with pytest.raises(TypeError, match=r"\(coroutine\); as in history\.call\(agent\.run, query\)"):
+        history.call(agent.run("Hi"))
+    with pytest.raises(TypeError, match=r"not what it returned \(str\)"):
+        history.call("Hi")
+    with pytest.raises(TypeError, match=r"returned AgentStream; historykit\.sync does not stream"):
+        history.call(agent.run, "Hi", stream=True)
+    with pytest.raises(TypeError, match=r"len returned int$"):
+        history.call(len, "Hi")
+
+
+def test_the_module_is_found_in_the_package():
+    """`import historykit` is enough for `historykit.sync`, and for what errors name."""
+    text = "import historykit as h; print(h.sync.__name__, h.chat_completions.__name__)"
+    assert program(text, "") == "historykit.sync historykit.chat_completions\n"
+
+
 def test_attachments_are_read_on_the_loop(tmp_path):
     """What belongs to no class of its own here is awaited by `call`."""
     picture = tmp_path / "a.txt"
@@ -259,7 +294,7 @@ def test_a_closed_history_says_so(path):
     history.append("s1", [Message("user", "Hi")])
     history.close()
     history.close()
-    with pytest.raises(StoreClosedError):
+    with pytest.raises(StoreClosedError, match=r"use it in `with`, or call open\(\) first"):
         history.load("s1")
     assert len(history.open().load("s1")) == 1
     history.close()

@@ -241,9 +241,15 @@ only type checkers and editors follow."""
 
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
+_SUBMODULES = ("chat_completions", "sync")
+"""The modules that are found here without being imported by name first, as pages and errors have
+them."""
+
 if not TYPE_CHECKING:  # which would allow any name
 
     def __getattr__(name: str) -> object:
+        if name in _SUBMODULES:
+            return import_module(f"{__name__}.{name}")
         module = _MODULES.get(name)
         if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

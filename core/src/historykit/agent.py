@@ -189,6 +189,12 @@ def _turn_in(session: object) -> type[AgentTurn]:
     from historykit.catalogue import Session  # much that nothing else here needs
     from historykit.session_runs import AgentTurn
 
+    if isinstance(getattr(session, "_target", None), Session):
+        raise TypeError(
+            "this is a Session of historykit.sync; run the agent on the loop of its history: "
+            "history.run(agent, query, session=chat), or history.call(agent.run, query, "
+            "session=chat)"
+        )
     if not isinstance(session, Session):
         raise TypeError(
             f"a session is an AgentSession or a Session, not {type(session).__name__}; for an id "

@@ -8,11 +8,21 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar, TypeVarTuple
+from typing import Any, ClassVar, Final, Self, TypeVar, TypeVarTuple
 
+from historykit.callers import calling
 from historykit.errors import HistoryKitError, StoreClosedError, WrongLoopError
 
 __all__ = ["LoopBound"]
+
+OTHER_LOOP: Final = (
+    "was opened on another event loop, which is not closed; close it there, or open one store for "
+    "each loop"
+)
+LOOP_OF_SYNC: Final = (
+    "is the store of a history of historykit.sync, which has an event loop of its own; "
+    "history.call(function, ...) runs an async function there"
+)
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -34,6 +44,7 @@ class LoopBound(ABC):
         self._wanted = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
+        self._elsewhere = OTHER_LOOP
         self._opening: asyncio.Task[None] | None = None
         self._writes: set[asyncio.Task[Any]] = set()
 
@@ -149,9 +160,9 @@ class LoopBound(ABC):
     async def _ready(self) -> None:
         """Return at once where everything is open on this loop, else open it."""
         if not self._wanted:
-            raise StoreClosedError(
-                f"{type(self).__name__} is not open; use it in `async with`, or await open() first"
-            )
+            blocking = calling.get() is not None
+            remedy = "`with`, or call open()" if blocking else "`async with`, or await open()"
+            raise StoreClosedError(f"{type(self).__name__} is not open; use it in {remedy} first")
         if not self._is_here():
             self._bind()
         if self._opening is not None:
@@ -163,14 +174,12 @@ class LoopBound(ABC):
         """Begin to open on the running loop."""
         if self._loop is not None:
             if self._process == os.getpid() and not self._loop.is_closed():
-                raise WrongLoopError(
-                    f"{type(self).__name__} was opened on another event loop, which is not closed; "
-                    "close it there, or open one store for each loop"
-                )
+                raise WrongLoopError(f"{type(self).__name__} {self._elsewhere}")
             self._abandon()
             self._writes.clear()
         self._loop = asyncio.get_running_loop()
         self._process = os.getpid()
+        self._elsewhere = OTHER_LOOP if calling.get() is None else LOOP_OF_SYNC
         self._opening = asyncio.create_task(self._translated("open", self._open))
         self._opening.add_done_callback(self._opened)
 

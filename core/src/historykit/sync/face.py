@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from functools import cached_property
@@ -107,9 +108,13 @@ class HistoryFace(Face):
         """Return what an async function returns that needs the loop of this history.
 
         As in ``history.call(agent.run, "Hello", session=AgentSession(session_id="s1"))``, for an
-        agent with a provider of this history.
+        agent with a provider of this history. Sessions and histories that block are handed to it as
+        the asynchronous ones that they stand for. Raises `TypeError` for what is no async function,
+        as a run with `stream=True`: what comes in pieces stays on its loop.
         """
-        return self._portal.call(function, *args, **kwargs)
+        _check_function(function)
+        call: Callable[..., Awaitable[T]] = _awaited
+        return self._portal.call(call, function, *map(_bare, args), **_all_bare(kwargs))
 
     @cached_property
     def Session(self) -> type[calls.Session]:
@@ -211,6 +216,28 @@ class AgentFace(Face):
 
     def _shown(self, result: Any) -> Any:
         return self._history._shown(result)
+
+
+def _check_function(function: object) -> None:
+    if callable(function):
+        return
+    if inspect.iscoroutine(function):
+        function.close()  # which would warn that nobody awaited it
+    raise TypeError(
+        "history.call takes an async function and its arguments, not what it returned "
+        f"({type(function).__name__}); as in history.call(agent.run, query)"
+    )
+
+
+async def _awaited(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    made = function(*args, **kwargs)
+    if not inspect.isawaitable(made):
+        pieces = "; historykit.sync does not stream" if hasattr(made, "__aiter__") else ""
+        raise TypeError(
+            f"history.call runs async functions, and {getattr(function, '__qualname__', function)} "
+            f"returned {type(made).__name__}{pieces}"
+        )
+    return await made
 
 
 def _bare(value: Any) -> Any:
