@@ -299,6 +299,14 @@ def test_a_store_that_is_none(folder: PluginFolder, store: str) -> None:
     assert "is not a subclass of historykit.store.HistoryStore" in str(refusal(folder))
 
 
+def test_a_store_without_a_method(folder: PluginFolder) -> None:
+    """As one that was written for an earlier contract: the error names what it does not define."""
+    folder.install("acme", plugin(store='lambda: type("Old", MemoryStore.__bases__, {})'))
+    message = str(refusal(folder))
+    assert "Old does not define _append, _close" in message
+    assert "_read_message" in message
+
+
 @pytest.mark.parametrize("config", ["dict", "MemoryConfig()"])
 def test_a_config_that_is_no_dataclass(folder: PluginFolder, config: str) -> None:
     """The config has to be a dataclass, not an object of one and no other class."""

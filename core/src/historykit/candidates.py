@@ -87,6 +87,8 @@ class Candidate:
         store: object = self._guarded(spec.store)
         if not (inspect.isclass(store) and issubclass(store, HistoryStore)):
             raise self.failure(f"{store!r} is not a subclass of historykit.store.HistoryStore")
+        if missing := sorted(store.__abstractmethods__):
+            raise self.failure(f"{store.__qualname__} does not define {', '.join(missing)}")
         config: object = self._guarded(spec.config)
         if not (inspect.isclass(config) and is_dataclass(config)):
             raise self.failure(f"its config {config!r} is not a dataclass")
