@@ -278,7 +278,9 @@ class Writing:
         ).save()
         first = await session.add_message("user", "one", "r1")
         clock.advance(5)
-        await session.add_messages([Message("assistant", "two", message_id="m"), Message("user")])
+        await session.add_messages(
+            [Message("assistant", "two", message_id="m"), Message("user", "")]
+        )
         fork = await session.fork(up_to=first, name="other")
         whole = await session.fork(id="s3")
         assert (fork.name, fork.agent_id, fork.status) == ("other", "a", "active")
