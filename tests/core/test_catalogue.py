@@ -775,6 +775,16 @@ async def test_a_turn_is_one_of_the_conversation(history: History) -> None:
     assert [message.content for message in await session.messages()] == ["one", "two"]
 
 
+async def test_a_message_of_another_session_is_no_place_in_this_one(history: History) -> None:
+    """Its sequence says nothing here."""
+    session, other = await history.Session().save(), await history.Session().save()
+    message = await other.add_message("user", "one")
+    with pytest.raises(InvalidRequestError, match=f"is one of session '{other.id}'"):
+        await session.fork(up_to=message)
+    with pytest.raises(InvalidRequestError, match=f"not of '{session.id}'"):
+        await session.messages(after=message)
+
+
 async def test_what_delete_returns(history: History) -> None:
     """It says what was deleted."""
     session = await history.Session(id="s1").save()

@@ -270,6 +270,12 @@ class MessageCalls(SessionFields):
         if place is None:
             return None
         if isinstance(place, SessionMessage):
+            key = self._key()
+            if (place.user_id, place.session_id) != (key.user_id, key.session_id):
+                raise InvalidRequestError(
+                    f"message {place.id!r} is one of session {place.session_id!r}, not of "
+                    f"{key.session_id!r}"
+                )
             return place.sequence
         if isinstance(place, str):
             return (await self._bound().store.read_message(self._key(), place)).sequence
