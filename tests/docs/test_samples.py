@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -26,6 +28,32 @@ def test_the_samples_of_a_page_run(
     """What a page shows, run from top to bottom in an empty folder, works."""
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path)
+
+
+def test_the_first_sample_of_the_readme_is_a_program(tmp_path: Path) -> None:
+    """Saved under the name that the page says, it prints what the page shows, twice over."""
+    found = blocks(ROOT / "README.md")
+    source = next(block for block in found if block.language == "python")
+    runs = next(block for block in found if "hello.py" in block.text)
+    tmp_path.joinpath("hello.py").write_text(source.text, "utf-8")
+    shown = commands(runs.text)
+    assert len(shown) == 2
+    for command, expected in shown:
+        program, *arguments = command.split()
+        assert program == "python"
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == expected
+
+
+def test_the_samples_of_the_readme_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the folder where they have run before, none of them fails."""
+    monkeypatch.chdir(tmp_path)
+    run_page(ROOT / "README.md", tmp_path)
+    run_page(ROOT / "README.md", tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
