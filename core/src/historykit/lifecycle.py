@@ -8,10 +8,11 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Any, ClassVar, Final, Self, TypeVar, TypeVarTuple
+from typing import ClassVar, Final, Self, TypeVar, TypeVarTuple
 
 from historykit.callers import calling
 from historykit.errors import HistoryKitError, StoreClosedError, WrongLoopError
+from historykit.tasks import ShieldedTasks
 
 __all__ = ["LoopBound"]
 
@@ -46,7 +47,7 @@ class LoopBound(ABC):
         self._process = 0
         self._elsewhere = OTHER_LOOP
         self._opening: asyncio.Task[None] | None = None
-        self._writes: set[asyncio.Task[Any]] = set()
+        self._writes = ShieldedTasks()
 
     @abstractmethod
     async def _open(self) -> None:
@@ -87,8 +88,7 @@ class LoopBound(ABC):
             self._loop = None
             self._abandon()
             return
-        if self._writes:
-            await asyncio.wait(self._writes)
+        await self._writes.wait()
         self._loop = None
         await self._translated("close", self._close)
 
@@ -123,26 +123,7 @@ class LoopBound(ABC):
         await self._ready()
         if self.detached_writes:
             return await self._translated(operation, method, *arguments)
-        task = asyncio.create_task(self._outcome(operation, method, *arguments))
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
-        outcome = await asyncio.shield(task)
-        if isinstance(outcome, HistoryKitError):
-            try:
-                raise outcome
-            finally:
-                del outcome  # which would keep this frame alive
-        return outcome
-
-    async def _outcome(
-        self, operation: str, method: Callable[[*Ts], Awaitable[T]], *arguments: *Ts
-    ) -> T | HistoryKitError:
-        """Return an error, too: one that is raised in a shielded task is reported, since Python
-        3.14, when the caller has been cancelled and nobody is left to retrieve it."""
-        try:
-            return await self._translated(operation, method, *arguments)
-        except HistoryKitError as error:
-            return error
+        return await self._writes.run(self._translated(operation, method, *arguments))
 
     async def _translated(
         self, operation: str, method: Callable[[*Ts], Awaitable[T]], *arguments: *Ts
@@ -176,7 +157,7 @@ class LoopBound(ABC):
             if self._process == os.getpid() and not self._loop.is_closed():
                 raise WrongLoopError(f"{type(self).__name__} {self._elsewhere}")
             self._abandon()
-            self._writes.clear()
+            self._writes = ShieldedTasks()
         self._loop = asyncio.get_running_loop()
         self._process = os.getpid()
         self._elsewhere = OTHER_LOOP if calling.get() is None else LOOP_OF_SYNC

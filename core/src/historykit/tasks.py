@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 __all__ = ["ShieldedTasks"]
 
@@ -16,6 +16,7 @@ class ShieldedTasks:
 
     `asyncio.shield` tells the event loop, since Python 3.14, of each error that is raised once the
     caller is gone. Here such an error is dropped: whoever cancels a call does not ask how it ends.
+    And a shield wakes its caller when the loop comes round once more, which is a tenth of a write.
     """
 
     def __init__(self) -> None:
@@ -23,9 +24,15 @@ class ShieldedTasks:
 
     async def run(self, work: Awaitable[T]) -> T:
         """Return what `work` returns, or raise what it raises; it goes on if this is cancelled."""
-        task = self.begin(work)
-        await asyncio.wait([task])
-        return task.result()
+        outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.begin(_tell(outcome, work))
+        error, result = await outcome
+        if error is None:
+            return cast(T, result)
+        try:
+            raise error
+        finally:
+            del error, outcome  # which would keep this frame alive
 
     def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
         """Begin some work and return its task, which goes on whether or not anybody waits for it.
@@ -45,3 +52,17 @@ class ShieldedTasks:
         self._running.discard(task)
         if not task.cancelled():
             task.exception()  # else asyncio says, if nobody asks for it, that nobody did
+
+
+async def _tell(outcome: asyncio.Future[Any], work: Awaitable[Any]) -> None:
+    """Do some work and tell its error, or None, and what it returns, if somebody still listens."""
+    try:
+        told: tuple[BaseException | None, Any] = (None, await work)
+    except BaseException as error:
+        told = (error, None)
+        if not isinstance(error, Exception):
+            raise
+    finally:
+        if not outcome.done():
+            outcome.set_result(told)
+        del told, outcome  # whose error has this frame in its traceback

@@ -80,7 +80,7 @@ class DropsWhatItHasBegun(Lie):
         return await super()._write(*arguments)
 
     async def aclose(self) -> None:
-        for task in self._writes:
+        for task in self._writes._running:
             task.cancel()
         await super().aclose()
 
