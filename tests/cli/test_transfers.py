@@ -100,7 +100,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(run: Run) -> None:
     result = run("import", "bad.jsonl", *TO)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "Error: line 2: messages[1]: role must be text; it is missing\n"
-    assert asyncio.run(load("a")) == asyncio.run(load("b")) == []
+    assert not Path("chat.db").exists()
 
 
 def test_a_conversation_with_other_contents_is_named(run: Run) -> None:
@@ -237,3 +237,16 @@ def test_an_export_of_a_session_says_whose_it_is(run: Run) -> None:
     result = run("export", *FROM, "--session", "s1")
     assert result.exit_code == 1
     assert "session 's1' not found; user 'ada' has one: add --user ada" in result.stderr
+
+
+def test_a_file_without_a_conversation_is_named(run: Run) -> None:
+    """Nothing failed, and nothing was there."""
+    Path("empty.jsonl").touch()
+    result = run("import", "empty.jsonl", *TO)
+    assert (result.exit_code, result.stderr) == (0, "empty.jsonl has no conversation\n")
+
+
+def test_an_import_that_nobody_will_see_says_so(run: Run, sample: str) -> None:
+    """A store in memory ends with the command."""
+    result = run("import", sample, "--to", "memory")
+    assert (result.exit_code, result.stderr) == (0, "The memory store is gone with this command\n")

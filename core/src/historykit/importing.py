@@ -41,7 +41,15 @@ from historykit.records import (
     Window,
 )
 
-__all__ = ["ImportFailure", "ImportReport", "Progress", "import_conversations", "turns"]
+__all__ = [
+    "FileCheck",
+    "ImportFailure",
+    "ImportReport",
+    "Progress",
+    "check_conversations",
+    "import_conversations",
+    "turns",
+]
 
 Progress = Callable[[int, int], None]
 """Is told how many messages were stored or found to be there, and of how many."""
@@ -76,11 +84,16 @@ class ImportReport:
 
 
 async def import_conversations(
-    history: History, file: BinaryIO, *, progress: Progress | None = None
+    history: History,
+    file: BinaryIO,
+    *,
+    check: FileCheck | None = None,
+    progress: Progress | None = None,
 ) -> ImportReport:
     """Store the conversations of a file of `historykit.portable` lines, and say what was new.
 
-    The file is read from its beginning, twice. A conversation of chat completions goes through the
+    The file is read from its beginning, twice; once, where `check` is what `check_conversations`
+    returned for it. A conversation of chat completions goes through the
     history's provider, turn by turn; its id and the number of the turn identify each save, so that
     a repeat stores nothing, from whichever file it comes. A session of an export keeps its user,
     its times and the ids of its messages, which identify them.
@@ -89,7 +102,7 @@ async def import_conversations(
     `StorageError`, after which the import can be repeated. A conversation that the store has with
     other contents is reported among the failures, and the others are stored.
     """
-    check = await _checked(history, file)
+    check = check or await check_conversations(history, file)
     count = _Count(check.messages, progress)
     failures = []
     for number, first, messages in _conversations(file):
@@ -109,6 +122,25 @@ async def import_conversations(
     )
 
 
+async def check_conversations(history: History, file: BinaryIO) -> FileCheck:
+    """See that each line of a file can be stored, and count what it holds.
+
+    The history need not be open. Raises `InvalidRequestError` that names the first wrong line.
+    """
+    check, number = FileCheck(history), 0
+    for number, line in _lines(file):
+        try:
+            check.line(line)
+        except (EncodeError, TypeError, ValueError) as error:
+            raise _at_line(number, error) from error
+        await asyncio.sleep(0)
+    try:
+        check.finish()
+    except InvalidRequestError as error:
+        raise _at_line(number, error) from None
+    return check
+
+
 def turns(messages: Iterable[Message]) -> list[list[Message]]:
     """Return a conversation cut where the user speaks; what opens it is in the first turn."""
     parts: list[list[Message]] = [[]]
@@ -120,7 +152,7 @@ def turns(messages: Iterable[Message]) -> list[list[Message]]:
     return parts if parts[0] else []
 
 
-class _Check:
+class FileCheck:
     """Sees that each line can be stored, and that they come in an order that makes sense."""
 
     def __init__(self, history: History) -> None:
@@ -196,21 +228,6 @@ class _Check:
                 f"a message takes {len(draft.body)} bytes; the {self._history.store.backend} store "
                 f"takes at most {most}. Shorten it"
             )
-
-
-async def _checked(history: History, file: BinaryIO) -> _Check:
-    check, number = _Check(history), 0
-    for number, line in _lines(file):
-        try:
-            check.line(line)
-        except (EncodeError, TypeError, ValueError) as error:
-            raise _at_line(number, error) from error
-        await asyncio.sleep(0)
-    try:
-        check.finish()
-    except InvalidRequestError as error:
-        raise _at_line(number, error) from None
-    return check
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, Line]]:

@@ -14,13 +14,14 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from historykit.capabilities import Guarantee
 from historykit.cli.absent import find_record, no_sessions
 from historykit.cli.running import opened, store_options
 from historykit.config import DEFAULT_NAMESPACE, HistoryConfig
 from historykit.errors import NotFoundError
 from historykit.exporting import export_sessions
-from historykit.history import History
-from historykit.importing import ImportReport, import_conversations
+from historykit.history import History, open_history
+from historykit.importing import ImportReport, check_conversations, import_conversations
 from historykit.portable import ExportedMessage, ExportedSession, write_line
 from historykit.records import SessionQuery
 
@@ -48,10 +49,16 @@ async def import_(config: HistoryConfig, file: BinaryIO) -> None:
     conversation and its number in it, a message of an export by its own id. A conversation that the
     store has with other contents is left alone and named, and the exit code is 1.
     """
-    async with opened(config) as history:
-        with _seekable(file) as lines, _progress("Checking") as advance:
-            report = await import_conversations(history, lines, progress=advance)
+    with _seekable(file) as lines, _progress("Checking") as advance:
+        check = await check_conversations(open_history(config), lines)  # before a store is made
+        async with opened(config) as history:
+            report = await import_conversations(history, lines, check=check, progress=advance)
+            shared = Guarantee.SHARED in history.store.guarantees
     _print_report(report)
+    if not report.conversations:
+        click.echo(f"{file.name} has no conversation", err=True)
+    elif not shared:
+        click.echo(f"The {config.backend} store is gone with this command", err=True)
     if report.failures:
         click.get_current_context().exit(1)
 
