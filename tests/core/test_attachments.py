@@ -571,3 +571,21 @@ async def test_no_warning_without_files(history: History) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert await resolve_attachments(history, ["https://e/a"], []) != []
+
+
+async def test_a_tilde_is_the_home_of_the_user(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path is the one that a shell would make of it, wherever it is named."""
+    home = tmp_path / "home"
+    home.mkdir()
+    home.joinpath("pic.png").write_bytes(PNG)
+    home.joinpath("h.toml").write_text('[history]\nbackend = "memory"\n')
+    monkeypatch.setenv("HOME", str(home))
+    (resolved,) = await resolve_attachments(history, ["~/pic.png"])
+    assert await read(history, resolved["url"]) == PNG
+    assert Attachments("blobs", allowed_roots=["~"]).allowed_roots == [home]
+    assert load_config("~/h.toml", environ={}).backend == "memory"
+    kept = as_attachments("~/kept").store
+    assert isinstance(kept, FsspecAttachmentStore)
+    assert str(kept.local_root) == str(home / "kept")

@@ -313,3 +313,12 @@ async def test_ids_are_never_sql(make: Make) -> None:
             assert texts(page.messages) == [name]
             found = await store.find_sessions(SessionQuery(namespace=name, user_id=name))
             assert [record.key.session_id for record in found.records] == [name]
+
+
+async def test_a_tilde_is_the_home_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a configuration no shell replaces it."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with SQLiteStore(SQLiteConfig(path="~/chat.db")):
+        assert tmp_path.joinpath("chat.db").exists()

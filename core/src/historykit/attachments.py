@@ -101,7 +101,11 @@ class Attachments:
             raise ConfigError(
                 "allowed_roots is a list of folders; put it in a list", field="allowed_roots"
             )
-        self.allowed_roots = None if allowed_roots is None else [*map(Path, allowed_roots)]
+        self.allowed_roots = (
+            None
+            if allowed_roots is None
+            else [Path(os.path.expanduser(each)) for each in allowed_roots]
+        )
         self.size_limits: dict[str, int | None] = {**SIZE_LIMITS, **(size_limits or {})}
         for name, limit in self.size_limits.items():
             _check_limit(name, limit)
@@ -118,13 +122,14 @@ class Attachments:
         return name, self.size_limits[name]
 
     def open_file(self, path: str) -> BinaryIO:
-        """Open a local file to attach it.
+        """Open a local file to attach it. A path that begins with ``~`` is in a user's home.
 
         Raises `ForbiddenError` where it may not be attached, whether it exists or not, and
         `OSError`.
         """
         if not self.allow_local_paths:
             raise ForbiddenError("local files may not be attached here (allow_local_paths)")
+        path = os.path.expanduser(path)
         real = Path(os.path.realpath(path))
         self._check_place(real)
         file = os.fdopen(os.open(real, _OPENING), "rb")

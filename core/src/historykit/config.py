@@ -77,7 +77,7 @@ def load_config(
     with almost the name of one of these too.
     """
     environ = os.environ if environ is None else environ
-    table = {} if path is None else _table(Path(path))
+    table = {} if path is None else _table(Path(os.path.expanduser(path)))
     choices = {name: _choice(name, arguments, table, environ) for name in CHOICES}
     backend = choices["backend"]
     _check_variables(environ, str(backend or ""))

@@ -20,8 +20,9 @@ class SQLiteConfig:
     path: str | PathLike[str]
     """The file, in a directory that exists.
 
-    A relative path counts from the working directory of the moment in which the store is made. A
-    file or a directory without write access opens for reading."""
+    A relative path counts from the working directory of the moment in which the store is made, and
+    one that begins with ``~`` from a user's home. A file or a directory without write access opens
+    for reading."""
 
     create: bool = True
     """Whether a file that is not there is made. Without it, opening is an error that names it."""

@@ -68,7 +68,7 @@ class SQLiteStore(HistoryStore):
     def __init__(self, config: SQLiteConfig, *, clock: Clock = system_clock) -> None:
         super().__init__(clock=clock)
         self._config = config
-        self._path = Path(os.path.abspath(config.path))
+        self._path = Path(os.path.abspath(os.path.expanduser(config.path)))
         self._connections: tuple[Worker, ...] = ()
 
     def __repr__(self) -> str:
