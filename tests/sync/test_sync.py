@@ -382,6 +382,20 @@ def test_what_is_under_way_ends_with_the_loop():
     assert len(outcome) == 1
 
 
+def test_a_walk_that_is_left_after_the_history_was_closed_begins_no_thread():
+    """What it walked through has ended with the loop."""
+    history = sync.History(History(MemoryStore())).open()
+    for _ in range(2):
+        history.Session().save()
+    walk = history.Session.iterate(page_size=1)
+    next(walk)
+    history.close()
+    before = len(threads())
+    del walk
+    gc.collect()
+    assert len(threads()) == before
+
+
 def test_a_call_while_another_thread_closes_the_history_says_so():
     """It does not begin a loop beside the one that ends."""
     closing, go_on = threading.Event(), threading.Event()
@@ -500,3 +514,19 @@ def test_a_forked_process_has_a_thread_of_its_own(history):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     history.append("s1", [Message("user", "parent")])
     assert [message.text for message in history.load("s1")] == ["before", "child", "parent"]
+
+
+def test_a_process_is_forked_while_a_call_begins(history):
+    """The child does not wait for a thread that it does not have."""
+    history.append("s1", [Message("user", "before")])
+    with history._portal._lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            status = 1
+            try:
+                status = len(history.load("s1")) - 1
+            finally:
+                os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

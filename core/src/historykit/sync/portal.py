@@ -34,6 +34,7 @@ class Portal:
 
     def __init__(self, finish: Callable[[], Awaitable[object]]) -> None:
         self._finish = finish
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._life: Life | None = None
         self._is_closing = False
@@ -67,18 +68,21 @@ class Portal:
         async def following() -> Any:
             return await anext(items, END)
 
+        _refuse_loops()
+        life = self._here()
         try:
             while (item := self.call(following)) is not END:
                 yield item
         finally:
-            self.call(items.aclose)
+            if life is self._life:  # else it was closed with the loop that it ran on
+                self.call(items.aclose)
 
     def close(self) -> None:
         """End the loop and the thread. Closing twice does nothing.
 
         Raises what `finish` raises, after that.
         """
-        with self._lock:
+        with self._locked():
             life, end = self._life, self._end
             self._life = self._end = None
             if life is None or end is None or not life.is_here():
@@ -90,8 +94,14 @@ class Portal:
             self._is_closing = False
         life.raise_failure()
 
+    def _locked(self) -> threading.Lock:
+        """Return the lock of this process: in a forked one, nobody may be left to let it go."""
+        if self._process != os.getpid():
+            self._process, self._lock, self._is_closing = os.getpid(), threading.Lock(), False
+        return self._lock
+
     def _here(self) -> Life:
-        with self._lock:
+        with self._locked():
             if self._is_closing:  # what `finish` closes is still one of the loop that ends
                 raise StoreClosedError("the history is closed by another thread at this time")
             if self._life is None or not self._life.is_here():
