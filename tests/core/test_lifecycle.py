@@ -7,8 +7,16 @@ import threading
 
 import pytest
 
-from historykit import StorageError, StoreClosedError, WrongLoopError
+from historykit import (
+    Agent,
+    OwningHistoryProvider,
+    StorageError,
+    StoreClosedError,
+    WrongLoopError,
+    open_history,
+)
 from historykit.lifecycle import LoopBound
+from historykit.memory import MemoryStore
 
 
 class Resource(LoopBound):
@@ -302,3 +310,22 @@ async def test_an_opening_that_is_cancelled_goes_on_for_the_others():
         await first
     assert await second is resource
     await resource.aclose()
+
+
+async def client(messages, options):
+    return "Hello"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: open_history("memory"),
+        MemoryStore,
+        lambda: OwningHistoryProvider(MemoryStore(), "history"),
+        lambda: Agent(client).run("Hi", stream=True),
+    ],
+)
+def test_a_with_alone_names_async_with(made):
+    """And what there is for programs without asyncio."""
+    with pytest.raises(TypeError, match=r"needs `async with`, in a .*historykit\.sync$"), made():
+        pass

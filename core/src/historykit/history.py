@@ -17,6 +17,7 @@ from historykit.errors import (
 )
 from historykit.history_runs import RunCalls
 from historykit.ids import check_id
+from historykit.lifecycle import AsyncContext
 from historykit.loading import LoadedHistory, load_history
 from historykit.messages import Message
 from historykit.plugins import load_backend
@@ -88,7 +89,7 @@ def open_history(
     )
 
 
-class History(RunCalls, AttachmentCalls):
+class History(AsyncContext, RunCalls, AttachmentCalls):
     """The sessions of one namespace in one store, of one user or of nobody in particular.
 
     As an asynchronous context manager it opens and closes its store. Histories made by `as_user`

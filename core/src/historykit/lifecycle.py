@@ -8,13 +8,13 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import ClassVar, Final, Self, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar, TypeVarTuple
 
 from historykit.callers import calling
 from historykit.errors import HistoryKitError, StoreClosedError, WrongLoopError
 from historykit.tasks import ShieldedTasks
 
-__all__ = ["LoopBound"]
+__all__ = ["AsyncContext", "LoopBound"]
 
 OTHER_LOOP: Final = (
     "was opened on another event loop, which is not closed; close it there, or open one store for "
@@ -29,7 +29,21 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class LoopBound(ABC):
+class AsyncContext:
+    """Base of what is used with `async with`: a mere `with` says so."""
+
+    if not TYPE_CHECKING:  # to which it shall be none
+
+        def __enter__(self) -> None:
+            raise TypeError(
+                f"{type(self).__name__} needs `async with`, in a coroutine; for programs without "
+                "asyncio there is historykit.sync"
+            )
+
+        __exit__ = None
+
+
+class LoopBound(AsyncContext, ABC):
     """Base of stores: open state, event loop, error translation and shielded writes.
 
     It belongs to the event loop and the process that opened it. Once that loop is closed, or in a
@@ -57,7 +71,7 @@ class LoopBound(ABC):
     async def _close(self) -> None:
         """Release what `_open` acquired."""
 
-    def _abandon(self) -> None:  # noqa: B027  - most have nothing to do here
+    def _abandon(self) -> None:
         """Let go of what `_open` acquired, without its event loop and perhaps in a forked process.
 
         Nothing may be sent and nothing may block.

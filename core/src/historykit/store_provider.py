@@ -11,6 +11,7 @@ from historykit.codec import MessageCodec
 from historykit.errors import InvalidRequestError, StoreClosedError
 from historykit.history import DEFAULT_NAMESPACE, History
 from historykit.ids import check_id
+from historykit.lifecycle import AsyncContext
 from historykit.loading import LoadedHistory
 from historykit.messages import Message
 from historykit.providers import BaseHistoryProvider
@@ -241,7 +242,7 @@ class StoreHistoryProvider(BaseHistoryProvider):
         return id(history.store), history.namespace, history.user_id, self.stream
 
 
-class OwningHistoryProvider(StoreHistoryProvider):
+class OwningHistoryProvider(AsyncContext, StoreHistoryProvider):
     """A provider that owns its store: opens it at first use, and closes it with `aclose`.
 
     The base of the provider classes that backends export. `namespace`, `user_id`, `attachments`

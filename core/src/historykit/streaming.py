@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Protocol, Self
 
+from historykit.lifecycle import AsyncContext
 from historykit.responses import AgentResponse, AgentResponseUpdate
 
 __all__ = ["AgentStream"]
@@ -21,7 +22,7 @@ class Run(Protocol):
         ...
 
 
-class AgentStream:
+class AgentStream(AsyncContext):
     """An async iterator of the pieces of an answer, as `Agent.run` with `stream=True` returns it.
 
     Nothing happens before it is iterated. What is left unread is never saved: a stream that is
