@@ -236,7 +236,7 @@ async def test_files_come_after_attachments(history: History) -> None:
         ((5,), "attachments must be a list, not int$"),
         ((None, "photo.png"), r"files must be a list, not str; put it in a list: files=\[...\]"),
         (([5],), "unsupported attachment entry type: int"),
-        (([b"a"],), "unsupported attachment entry type: bytes"),
+        (([b"a"],), "unsupported attachment entry type: bytes; it may be a path, .* brings bytes"),
         (([None],), "unsupported attachment entry type: NoneType"),
         ((None, [5]), "unsupported attachment entry type: int"),
         (([{"path": 5}],), "unsupported attachment entry type: int"),

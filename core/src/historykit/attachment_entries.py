@@ -81,13 +81,13 @@ def read_entry(entry: object, is_stored: Callable[[str], bool]) -> Entry:
     if isinstance(entry, SessionMessageAttachment):
         fields = {name: value for name, value in entry.to_dict().items() if value is not None}
         return HostedEntry(fields, entry) if is_stored(entry.url) else _mapping(fields, is_stored)
-    raise InvalidRequestError(f"unsupported attachment entry type: {type(entry).__name__}")
+    raise _unsupported(entry)
 
 
 def read_file(path: object) -> FileEntry:
     """Return the entry for a local path. Raises `InvalidRequestError` for what is none."""
     if not isinstance(path, str | Path):
-        raise InvalidRequestError(f"unsupported attachment entry type: {type(path).__name__}")
+        raise _unsupported(path)
     text = str(path)
     found = _SCHEME.match(text)
     if isinstance(path, Path) and found is not None and found["scheme"].lower() in HOSTED:
@@ -95,6 +95,14 @@ def read_file(path: object) -> FileEntry:
             f"attachment {redact_url(text)!r} is a URL that was made a Path; pass the URL as text"
         )
     return FileEntry(text, {})
+
+
+def _unsupported(entry: object) -> InvalidRequestError:
+    remedy = "a data URI or a file brings bytes" if isinstance(entry, bytes | bytearray) else ""
+    return InvalidRequestError(
+        f"unsupported attachment entry type: {type(entry).__name__}; it may be a path, a URL, a "
+        "dict with 'url' or 'path', or an attachment of a message" + (remedy and f", and {remedy}")
+    )
 
 
 def completed(fields: dict[str, Any]) -> dict[str, Any]:
