@@ -194,6 +194,12 @@ async def test_the_save_mode_is_one_of_two(history):
         history.provider(save_mode="merge")
 
 
+async def test_what_diverges_is_an_error_or_replaces(history):
+    """Another word is refused when the provider is made, and not by its first save."""
+    with pytest.raises(InvalidRequestError, match="'error' or 'replace', not 'overwrite'"):
+        history.provider(save_mode="transcript", diverged="overwrite")
+
+
 async def test_transcripts_are_saved_once(history):
     """In transcript mode the whole conversation can be saved each time."""
     provider = history.provider(save_mode="transcript")

@@ -84,6 +84,8 @@ class StoreHistoryProvider(BaseHistoryProvider):
             raise InvalidRequestError(
                 f"save_mode must be 'append' or 'transcript', not {save_mode!r}"
             )
+        if diverged not in ("error", "replace"):
+            raise InvalidRequestError(f"diverged must be 'error' or 'replace', not {diverged!r}")
         self.history = history
         self.stream = check_id(stream, "stream")
         self.save_mode = save_mode
