@@ -601,7 +601,9 @@ async def test_of_two_agents_that_come_first_one_is_the_sessions(history, sessio
         ({"timeout": "5"}, "timeout is a number of seconds"),
         ({"per_run": True, "execution_params": {"max_time": True}}, "max_time of the execution"),
         ({"run_response_generation": "no"}, "run_response_generation"),
-        ({"lease": 0}, "ttl"),
+        ({"lease": 0}, "lease must be a number of seconds above 0"),
+        ({"lease": "5"}, "lease must be"),
+        ({"request_id": 3}, "request_id must be"),
         ({"tools": [{"parameters": []}]}, "tools"),
     ],
 )
@@ -947,7 +949,7 @@ async def test_a_second_run_is_refused(history, session):
     begun = asyncio.Event()
     first = asyncio.create_task(history.run(pausing([], "a", begun), "A", session="s1"))
     await begun.wait()
-    with pytest.raises(RunInProgressError):
+    with pytest.raises(RunInProgressError, match=r"try later, .*when_busy='wait'"):
         await history.run(pausing([], "b"), "B", session="s1", criteria="x")
     await first
     assert spoken(await session.messages()) == [("user", "A"), ("assistant", "a")]

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from typing import Final, Literal, Self
 
 from historykit.errors import (
@@ -19,7 +20,7 @@ from historykit.records import RunLease, SessionKey
 from historykit.store import HistoryStore
 from historykit.tasks import ShieldedTasks
 
-__all__ = ["ENDINGS", "LEASE", "RunHold", "WhenBusy", "check_when_busy"]
+__all__ = ["ENDINGS", "LEASE", "RunHold", "WhenBusy", "check_lease", "check_when_busy"]
 
 WhenBusy = Literal["reject", "wait"]
 """What a run does while another one holds its session."""
@@ -40,6 +41,14 @@ def check_when_busy(value: object) -> WhenBusy:
     if value == "reject" or value == "wait":
         return value
     raise InvalidRequestError(f"when_busy must be 'reject' or 'wait', not {value!r}")
+
+
+def check_lease(value: object) -> float:
+    """Return `value` if a run can hold its session for so many seconds, else raise
+    `InvalidRequestError`."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf:
+        return value
+    raise InvalidRequestError(f"lease must be a number of seconds above 0, not {value!r}")
 
 
 ENDINGS: Final = ShieldedTasks()

@@ -300,7 +300,8 @@ def plan_claim(key: SessionKey, held: RunLease | None, wanted: RunLease, *, now:
     """
     if held is not None and held.run_id != wanted.run_id and held.expires_at > now:
         raise RunInProgressError(
-            f"session {key.session_id!r} is held by run {held.run_id!r}; wait for it or try later"
+            f"session {key.session_id!r} is held by run {held.run_id!r}; try later, or run with "
+            "History.run(..., when_busy='wait'), which waits for it"
         )
     return wanted
 

@@ -14,7 +14,8 @@ from historykit.callers import warn_caller
 from historykit.dict_forms import is_same
 from historykit.errors import InvalidRequestError, NotFoundError
 from historykit.execution import ExecutionConfig
-from historykit.leases import LEASE, WhenBusy, check_when_busy
+from historykit.ids import check_id
+from historykit.leases import LEASE, WhenBusy, check_lease, check_when_busy
 from historykit.messages import Message
 from historykit.responses import AgentResponse, AgentResponseUpdate
 from historykit.runs import AgentRun
@@ -121,9 +122,9 @@ class SessionRun:
         self._per_run = per_run
         self._timeout = timeout
         self._options: dict[str, Any] = {
-            "request_id": request_id,
+            "request_id": check_id(request_id, "request_id") if request_id else None,
             "when_busy": check_when_busy(when_busy),
-            "lease": lease,
+            "lease": check_lease(lease),
             "window": {"window": window, "window_turns": window_turns},
         }
 
