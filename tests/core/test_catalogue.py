@@ -105,6 +105,35 @@ async def test_an_object_can_be_bound(history: History) -> None:
     assert fork.parent_id == session.id
 
 
+async def test_a_session_that_is_not_there_can_be_created(history: History) -> None:
+    """The error says how, and where sessions of users are, whether there is one or not."""
+    await history.as_user("ada").Session(id="hers").save()
+    for id in ("hers", "nobodys"):
+        for call in (
+            lambda id=id: history.Session.get(id),
+            lambda id=id: history.Session(id=id).add_message("user", "Hi"),
+        ):
+            says = rf"session '{id}' not found; Session.get_or_create, or save\(\) .*; .*as_user$"
+            with pytest.raises(NotFoundError, match=says):
+                await call()
+    with pytest.raises(NotFoundError, match=r"'s1' not found; .* creates it$"):
+        await history.as_user("ada").Session.get("s1")
+
+
+async def test_an_unknown_field_names_the_class(history: History) -> None:
+    """The error for an argument that there is not names `Session`."""
+    with pytest.raises(TypeError, match=r"^Session.__init__\(\) got .*'nme'"):
+        history.Session(nme="n")
+
+
+async def test_only_the_session_of_an_agent_has_a_state_to_save(history: History) -> None:
+    """A `Session`, and an id, are refused with the way to what is meant."""
+    chat = await history.Session(id="s1").save()
+    for given in (chat, "s1"):
+        with pytest.raises(TypeError, match=r"takes an AgentSession, not .*; as_agent_session\(\)"):
+            await history.save_state(given)
+
+
 async def test_agents_have_no_sessions_of_their_own() -> None:
     """Sessions are found by a search, and not through an agent."""
     for name in ("create_session", "list_sessions", "generate_session_id"):
@@ -478,7 +507,7 @@ async def test_a_condition_that_nothing_can_meet(
 
 async def test_a_search_for_an_agent_without_an_id(history: History) -> None:
     """It is a `ResourceError`."""
-    with pytest.raises(ResourceError, match="agent must be a saved Agent"):
+    with pytest.raises(ResourceError, match=r"agent must be a saved Agent .*; give it a name="):
         await history.Session.search(agent=SimpleNamespace(id=None))
 
 

@@ -32,7 +32,7 @@ from historykit.session_search import (
     walk,
 )
 from historykit.session_states import as_agent_session
-from historykit.session_writing import read_life
+from historykit.session_writing import read_asked, read_life
 from historykit.sessions import AgentSession
 
 __all__ = ["DeleteResult", "Session"]
@@ -74,7 +74,7 @@ class Session(SaveCalls, MessageCalls):
         Raises `NotFoundError`, and `CorruptRecordError` for one that cannot be read.
         """
         history = cls._history()
-        return await cls._read(await history.store.read_session(history.key(id)))
+        return await cls._read(await read_asked(history, history.key(id)))
 
     @classmethod
     async def get_or_create(cls, id: str, **fields: Any) -> Self:

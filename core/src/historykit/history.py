@@ -181,8 +181,8 @@ class History(AsyncContext, RunCalls, AttachmentCalls):
 
         Raises `VersionConflictError` where somebody else saved the state since `session` was
         returned by `as_agent_session` or saved here, unless `overwrite` is true;
-        `SessionDeletedError` where the session was deleted since, and `InvalidRequestError` for a
-        value that cannot be stored.
+        `SessionDeletedError` where the session was deleted since, `InvalidRequestError` for a value
+        that cannot be stored, and `TypeError` for what is no `AgentSession`.
         """
         from historykit.session_states import save_state
 

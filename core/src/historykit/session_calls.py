@@ -29,7 +29,7 @@ from historykit.session_messages import (
     decode_message,
 )
 from historykit.session_rows import as_of_one_time, rows_between, turn_bounds, walk_rows
-from historykit.session_writing import append_messages
+from historykit.session_writing import append_messages, read_asked
 from historykit.statuses import MessageRole, Reaction
 from historykit.suggestions import suggest
 
@@ -236,7 +236,7 @@ class MessageCalls(SessionFields):
         """
         key = self._key()
         if self._record is None or self._record.key != key:
-            self._record = await self._bound().store.read_session(key)
+            self._record = await read_asked(self._bound(), key)
         return self._record
 
     def _message(self, row: StoredMessage, record: SessionRecord) -> SessionMessage:

@@ -282,6 +282,9 @@ class SessionFields(InHistory):
             )
 
 
+# The class that everybody calls is the one to name where an argument is wrong.
+SessionFields.__init__.__qualname__ = "Session.__init__"
+
 FIELDS: Final = tuple(each.name for each in fields(SessionFields))
 """The names of the fields of a session."""
 
@@ -301,7 +304,10 @@ def agent_id_of(agent: Any) -> str:
         return agent
     agent_id = getattr(agent, "id", None)
     if not agent_id or not isinstance(agent_id, str):
-        raise ResourceError("agent must be a saved Agent (with an id) or an agent id string")
+        remedy = "; give it a name= or an id=" if hasattr(agent, "id") else ""
+        raise ResourceError(
+            f"agent must be a saved Agent (with an id) or an agent id string{remedy}"
+        )
     return agent_id
 
 

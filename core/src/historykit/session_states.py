@@ -38,6 +38,11 @@ def as_agent_session(
 
 async def save_state(history: History, session: AgentSession, *, overwrite: bool) -> None:
     """Store the state of a session, if it is still the one that `session` began with."""
+    if not isinstance(session, AgentSession):
+        raise TypeError(
+            f"save_state takes an AgentSession, not {type(session).__name__}; as_agent_session() "
+            "of a Session makes one"
+        )
     known = session._stored
     key = _key(history, session)
     parts = {

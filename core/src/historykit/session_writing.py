@@ -35,7 +35,14 @@ from historykit.session_messages import encode_extra
 if TYPE_CHECKING:
     from historykit.history import History
 
-__all__ = ["append_messages", "change_body", "change_session", "create_or_change", "read_life"]
+__all__ = [
+    "append_messages",
+    "change_body",
+    "change_session",
+    "create_or_change",
+    "read_asked",
+    "read_life",
+]
 
 ATTEMPTS: Final = 50
 """How often a change is made anew because another writer changed the session meanwhile."""
@@ -45,6 +52,21 @@ PAUSE: Final = 0.005
 
 Change = Callable[[SessionRecord], SessionPatch]
 """Returns the change to make of a session as it is stored now."""
+
+
+async def read_asked(history: History, key: SessionKey) -> SessionRecord:
+    """Return a session that somebody asks for by its id.
+
+    Raises `NotFoundError`, which says what may have been meant: it is the same for an id that
+    nobody has and for one of another user.
+    """
+    try:
+        return await history.store.read_session(key)
+    except NotFoundError as error:
+        hint = "Session.get_or_create, or save() of a Session with this id, creates it"
+        if not key.user_id:
+            hint += "; sessions of a user are in History.as_user"
+        raise NotFoundError(f"{error}; {hint}") from error
 
 
 async def read_life(history: History, key: SessionKey, incarnation: str | None) -> SessionRecord:
