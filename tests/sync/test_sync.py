@@ -530,3 +530,12 @@ def test_a_process_is_forked_while_a_call_begins(history):
             finally:
                 os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_lock_of_another_process_is_nobodys(history):
+    """As the one that a forked process finds held."""
+    history.append("s1", [Message("user", "before")])
+    portal = history._portal
+    with portal._lock:
+        portal._process = 0
+        assert len(history.load("s1")) == 1
