@@ -125,6 +125,22 @@ async def test_an_agent_with_a_provider_of_the_history_loads_by_it(history, sess
     assert agent.context_providers == [provider]
 
 
+async def test_a_provider_of_another_history_loads_and_saves_there(history, session):
+    """The model gets the conversations of both, and the turn is stored in both."""
+    await session.add_message("user", "Of this one")
+    async with History(MemoryStore()) as other:
+        await other.append("s1", [Message("user", "Of the other one")])
+        client = ScriptedClient()
+        agent = Agent(client, context_providers=[other.provider()])
+        await history.run(agent, "Hi", session=session)
+        given = client.asked[-1]
+        assert sorted(given) == ["Hi", "Of the other one", "Of this one"]
+        stored = [message.text for message in await other.load("s1")]
+    assert stored == ["Of the other one", "Hi", "echo Hi"]
+    texts = [message.content for message in await session.messages()]
+    assert texts == ["Of this one", "Hi", "echo Hi"]
+
+
 async def test_a_provider_that_keeps_large_data_apart_does_so_in_runs(tmp_path):
     """The data of an answer is an attachment, and back in its place in the next run."""
     data = "data:image/png;base64," + "A" * 4000
