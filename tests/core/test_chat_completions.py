@@ -42,6 +42,8 @@ USUAL: list[dict[str, Any]] = [
 ]
 
 UNUSUAL: list[dict[str, Any]] = [
+    {"role": "tool", "tool_call_id": "call_1"},
+    {"role": "assistant", "reasoning_content": "because", "annotations": [], "id": "m1"},
     {"role": "assistant"},
     {"role": "assistant", "tool_calls": [CALL]},
     {"role": "assistant", "content": "a", "tool_calls": None, "refusal": None, "audio": None},

@@ -89,7 +89,7 @@ def _check_meant(message: dict[str, Any]) -> None:
     problem = "a message needs content or tool_calls, and this one has none"
     if "contents" in message or "text" in message:
         raise InvalidRequestError(f"{problem}; Message.from_dict takes one with contents or text")
-    for name in message:
+    for name in message.keys() - {"role", "name", "tool_call_id"}:
         meant = nearest(str(name), SAYING)
         if meant is not None:
             raise InvalidRequestError(f"{problem}, but {name!r}; did you mean {meant!r}?")
