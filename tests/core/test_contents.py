@@ -69,9 +69,17 @@ def test_a_content_from_a_dict_needs_a_dict() -> None:
 
 
 def test_a_misspelt_field_of_a_known_type_is_refused() -> None:
-    """A field that no content has is an error that names it and the way to keep it."""
-    with pytest.raises(TypeError, match=r"txt.*from_dict"):
+    """A field that no content has is an error that names the one that was meant."""
+    with pytest.raises(TypeError, match=r"no field txt; did you mean 'text'\?"):
         Content("text", txt="a")
+
+
+def test_a_field_that_is_like_no_other_can_be_kept() -> None:
+    """It may be one of a later version, and the call that the error names keeps it."""
+    with pytest.raises(TypeError, match=r"no field zzz; Content\.from_dict keeps"):
+        Content("text", text="a", zzz=1)
+    kept = Content.from_dict({"type": "text", "text": "a", "zzz": 1})
+    assert kept.to_dict()["zzz"] == 1
 
 
 def test_an_unknown_type_takes_any_field() -> None:

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, Self, TypeVar, overload
 
+from historykit.suggestions import nearest
+
 __all__ = ["Content"]
 
 T = TypeVar("T")
@@ -207,10 +209,7 @@ class Content:
         kind = _checked_type(type)
         unknown = [name for name in fields if name not in _RANKS and kind in KNOWN_TYPES]
         if unknown:
-            raise TypeError(
-                f"a content has no field {', '.join(unknown)}; Content.from_dict keeps fields that"
-                " this version does not know"
-            )
+            raise TypeError(f"a content has no field {', '.join(unknown)}; {_remedy(unknown[0])}")
         fields["additional_properties"] = fields.get("additional_properties") or {}
         self._data = {"type": kind}
         for name in sorted(fields, key=lambda name: _RANKS.get(name, _RANKS[_UNKNOWN])):
@@ -359,6 +358,13 @@ class Content:
 _UNKNOWN: Final = "unknown fields"
 _ORDER: Final = (*_FIELDS, _UNKNOWN, "additional_properties", _LAST_FIELD)
 _RANKS: Final = {name: rank for rank, name in enumerate(_ORDER)}
+
+
+def _remedy(field: str) -> str:
+    meant = nearest(field, _FIELDS)
+    if meant is not None:
+        return f"did you mean {meant!r}?"
+    return "Content.from_dict keeps fields that this version does not know"
 
 
 def _checked_type(value: object) -> str:
