@@ -239,6 +239,7 @@ class OpenAI(_Database, OpenAISession):
     distributions = ("openai-agents", "pymongo")
     durability = SYNCED
     seed_batch = 2  # a batch is a document: as an application would have written them
+    largest = 1_000
     notes = "a counter, then a document a turn"
 
     async def open(self) -> None:
