@@ -29,7 +29,8 @@ from bench.report import insert
 from bench.servers import SERVERS, running
 from historykit.config import build_config
 from historykit.plugins import load_backend
-from historykit.records import MessageDraft, SessionDraft, SessionKey, SessionQuery
+from historykit.records import MessageDraft
+from historykit.session_records import SessionDraft, SessionKey, SessionQuery
 from historykit.store import HistoryStore
 
 __all__ = ["main"]

@@ -12,7 +12,7 @@ import pytest_asyncio
 from historykit.chat_completions import from_chat_completions
 from historykit.history import History
 from historykit.memory import MemoryStore
-from historykit.records import (
+from historykit.session_records import (
     SessionDraft,
     SessionKey,
     SessionPatch,

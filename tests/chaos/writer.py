@@ -15,7 +15,7 @@ from typing import Any
 from historykit.config import build_config
 from historykit.errors import StorageError
 from historykit.plugins import load_backend
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.store import HistoryStore
 from historykit.testing.drafts import drafts
 

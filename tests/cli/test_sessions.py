@@ -12,7 +12,8 @@ from historykit.contents import Content
 from historykit.drafting import draft_messages
 from historykit.history import History, open_history
 from historykit.messages import Message
-from historykit.records import MessageDraft, SessionDraft, SessionKey, SessionPatch
+from historykit.records import MessageDraft
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch
 from historykit_sqlite import SQLiteStore
 from tests.cli.conftest import Run
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from historykit.codec import MessageCodec, content_digest
-from historykit.records import AppendRequest, MessageDraft, SessionDraft, SessionHead, SessionKey
+from historykit.records import AppendRequest, MessageDraft
+from historykit.session_records import SessionDraft, SessionHead, SessionKey
 
 KEY = SessionKey("tests", "ada", "s1")
 

@@ -32,7 +32,7 @@ from historykit.attachment_store import FsspecAttachmentStore
 from historykit.attachments import SIZE_LIMITS, as_attachments
 from historykit.ids import new_id
 from historykit.memory import MemoryStore
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 
 pytestmark = pytest.mark.asyncio
 

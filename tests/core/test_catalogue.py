@@ -33,7 +33,8 @@ from historykit import (
 )
 from historykit.memory import MemoryStore
 from historykit.pages import TextHit
-from historykit.records import SessionDraft, SessionPatch, Window
+from historykit.records import Window
+from historykit.session_records import SessionDraft, SessionPatch
 from historykit.session_writing import change_body, create_or_change
 
 pytestmark = pytest.mark.asyncio

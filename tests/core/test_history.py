@@ -20,7 +20,8 @@ from historykit import (
 )
 from historykit.history import ATTEMPTS, History
 from historykit.memory import MemoryStore
-from historykit.records import Retention, SessionDraft, SessionKey
+from historykit.records import Retention
+from historykit.session_records import SessionDraft, SessionKey
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,7 +8,7 @@ import pytest_asyncio
 from historykit import InvalidRequestError, RunInProgressError, SessionDeletedError, StorageError
 from historykit.leases import RunHold, check_when_busy
 from historykit.memory import MemoryStore
-from historykit.records import SessionDraft, SessionKey
+from historykit.session_records import SessionDraft, SessionKey
 from historykit.store import system_clock
 
 pytestmark = pytest.mark.asyncio

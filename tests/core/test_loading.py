@@ -9,7 +9,8 @@ import pytest_asyncio
 from historykit import ConflictError, DecodeError, InvalidRequestError, Message, MessageCodec
 from historykit.history import History
 from historykit.memory import MemoryStore
-from historykit.records import PAGE_MESSAGES, MessagePatch, SessionDraft
+from historykit.records import PAGE_MESSAGES, MessagePatch
+from historykit.session_records import SessionDraft
 from tests.core.stored import draft
 
 pytestmark = pytest.mark.asyncio

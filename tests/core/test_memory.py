@@ -16,16 +16,8 @@ from historykit import (
     load_backend,
 )
 from historykit.memory import MemoryConfig, MemoryStore
-from historykit.records import (
-    MessagePatch,
-    MessageSelector,
-    Retention,
-    SessionDraft,
-    SessionKey,
-    SessionPatch,
-    SessionQuery,
-    Window,
-)
+from historykit.records import MessagePatch, MessageSelector, Retention, Window
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch, SessionQuery
 from tests.core.stored import KEY, draft
 
 pytestmark = pytest.mark.asyncio

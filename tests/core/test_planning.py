@@ -21,16 +21,8 @@ from historykit.planning import (
     plan_update,
     retention_cut,
 )
-from historykit.records import (
-    PAGE_BYTES,
-    MessagePatch,
-    ReplaceRequest,
-    RunLease,
-    SessionDraft,
-    SessionPatch,
-    StoredMessage,
-    Window,
-)
+from historykit.records import PAGE_BYTES, MessagePatch, ReplaceRequest, StoredMessage, Window
+from historykit.session_records import RunLease, SessionDraft, SessionPatch
 from tests.core.stored import KEY, draft, head, request
 
 

@@ -5,17 +5,13 @@ from functools import partial
 import pytest
 
 from historykit import InvalidRequestError
-from historykit.records import (
+from historykit.records import PAGE_MESSAGES, MessagePatch, MessageSelector, Retention, Window
+from historykit.session_records import (
     MAX_OFFSET,
-    PAGE_MESSAGES,
-    MessagePatch,
-    MessageSelector,
-    Retention,
     SessionDraft,
     SessionKey,
     SessionPatch,
     SessionQuery,
-    Window,
 )
 
 

@@ -19,7 +19,8 @@ from historykit.agent_calls import RunRequest
 from historykit.attachment_entries import DataEntry, FileEntry, HostedEntry
 from historykit.execution import ExecutionConfig
 from historykit.portable import ExportedMessage, ExportedSession
-from historykit.records import MessageDraft, MessagePatch, SessionDraft, SessionPatch, Window
+from historykit.records import MessageDraft, MessagePatch, Window
+from historykit.session_records import SessionDraft, SessionPatch
 
 TEXT = "the treaty of Utrecht"
 BODY = TEXT.encode()

@@ -8,7 +8,7 @@ from historykit.codec import MessageCodec
 from historykit.contents import Content
 from historykit.errors import CorruptRecordError, DecodeError, ResourceError
 from historykit.messages import Message
-from historykit.records import SessionKey, StoredMessage
+from historykit.records import StoredMessage
 from historykit.session_messages import (
     SessionMessage,
     SessionMessageAttachment,
@@ -17,6 +17,7 @@ from historykit.session_messages import (
     encode_extra,
     preview,
 )
+from historykit.session_records import SessionKey
 
 CODEC = MessageCodec()
 KEY = SessionKey("default", "ada", "s1")

@@ -935,7 +935,7 @@ async def test_the_error_of_a_store_that_fails_is_the_first_one():
 
 async def test_a_run_whose_session_cannot_be_read_lets_it_go(history):
     """A record that is damaged is an error before anything is stored."""
-    from historykit.records import SessionPatch
+    from historykit.session_records import SessionPatch
 
     session = await history.Session(id="s1").save()
     key = history.key("s1")

@@ -10,14 +10,8 @@ from historykit import (
     TooLargeError,
 )
 from historykit.memory import MemoryStore
-from historykit.records import (
-    MessagePatch,
-    MessageSelector,
-    SessionDraft,
-    SessionQuery,
-    Slice,
-    Window,
-)
+from historykit.records import MessagePatch, MessageSelector, Slice, Window
+from historykit.session_records import SessionDraft, SessionQuery
 from historykit.store import HistoryStore, system_clock
 from tests.core.stored import KEY, draft
 

@@ -37,14 +37,11 @@ from historykit.records import (
     AppendRequest,
     MessageDraft,
     MessagePatch,
-    SessionDraft,
-    SessionKey,
-    SessionPatch,
-    SessionQuery,
     Slice,
     StoredMessage,
     Window,
 )
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch, SessionQuery
 
 pytestmark = pytest.mark.asyncio
 

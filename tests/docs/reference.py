@@ -98,7 +98,7 @@ PAGES = (
         "Stores and backends",
         "For authors of a backend: the store, its records, the rules and the plugin.",
         (
-            *("store", "records", "planning", "plugins", "backends"),
+            *("store", "records", "session_records", "planning", "plugins", "backends"),
             *("ids", "redaction", "settings", "tasks"),
         ),
     ),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from historykit.records import SessionQuery
+from historykit.session_records import SessionQuery
 from historykit_mongo.schema import INDEXES, MARK
 from historykit_postgres import PostgresConfig, ddl
 from historykit_redis.keys import LAYOUT

@@ -9,8 +9,9 @@ import pytest
 from historykit.errors import StorageError, StorageUnavailableError
 from historykit.memory import MemoryConfig, MemoryStore
 from historykit.plugins import BackendSpec
-from historykit.records import AppendReceipt, AppendRequest, SessionKey, Slice, Window
+from historykit.records import AppendReceipt, AppendRequest, Slice, Window
 from historykit.redaction import secret
+from historykit.session_records import SessionKey
 from historykit.store import HistoryStore
 from historykit.testing import processes, worker
 from historykit.testing.drafts import draft, drafts

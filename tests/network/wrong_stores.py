@@ -16,10 +16,10 @@ from historykit.records import (
     AppendRequest,
     MessageSelector,
     ReplaceRequest,
-    SessionKey,
     Slice,
     Window,
 )
+from historykit.session_records import SessionKey
 from historykit_redis import RedisConfig, RedisStore
 
 __all__ = ["WRONG_STORES", "spec_of"]

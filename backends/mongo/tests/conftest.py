@@ -12,7 +12,7 @@ from pymongo import AsyncMongoClient
 from pymongo.collection import Collection
 from pymongo.monitoring import CommandListener
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit_mongo import MongoConfig, MongoStore, appends, documents
 from tests.services.mongo import connect
 

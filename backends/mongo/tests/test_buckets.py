@@ -12,14 +12,8 @@ from pymongo.collection import Collection
 from pymongo.errors import AutoReconnect
 
 from historykit.errors import StorageUnavailableError, TooLargeError
-from historykit.records import (
-    MessagePatch,
-    MessageSelector,
-    Retention,
-    SessionKey,
-    StoredMessage,
-    Window,
-)
+from historykit.records import MessagePatch, MessageSelector, Retention, StoredMessage, Window
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import conversation, draft, drafts, numbered, texts
 from historykit.testing.subject import read_all
 from historykit_mongo import MongoStore, rolling

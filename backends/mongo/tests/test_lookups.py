@@ -11,7 +11,8 @@ from pymongo.collection import Collection
 
 from backends.mongo.tests.conftest import Commands
 from historykit.errors import NotFoundError
-from historykit.records import MessageSelector, SessionKey, Window
+from historykit.records import MessageSelector, Window
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import draft, drafts
 from historykit_mongo import MongoStore
 from historykit_mongo.connection import Connection

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import drafts
 from historykit_mongo import MongoConfig, MongoStore
 

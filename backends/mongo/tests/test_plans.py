@@ -13,7 +13,7 @@ from pymongo import AsyncMongoClient
 from pymongo.collection import Collection
 from pymongo.monitoring import CommandListener
 
-from historykit.records import SessionDraft, SessionKey, SessionPosition, SessionQuery
+from historykit.session_records import SessionDraft, SessionKey, SessionPosition, SessionQuery
 from historykit_mongo import MongoStore
 from historykit_mongo.documents import Document, fresh_head
 

@@ -10,7 +10,8 @@ import pytest
 
 from backends.mongo.tests.conftest import Commands
 from historykit.ids import new_id
-from historykit.records import Retention, SessionKey, Window
+from historykit.records import Retention, Window
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import conversation, draft, drafts
 from historykit.testing.subject import read_all
 from historykit_mongo import MongoStore

@@ -25,7 +25,7 @@ from historykit.errors import (
     TooLargeError,
 )
 from historykit.plugins import load_backend
-from historykit.records import SessionKey, SessionQuery
+from historykit.session_records import SessionKey, SessionQuery
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_mongo import MongoConfig, MongoHistoryProvider, MongoStore
 from historykit_mongo.errors import translate

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit_postgres import PostgresConfig, PostgresStore
 from tests.services.plugin import Servers
 from tests.services.postgres import PostgresServer, PostgresService, connect

@@ -11,7 +11,8 @@ import pytest
 
 from historykit.errors import ConflictError, SessionDeletedError, VersionConflictError
 from historykit.memory import MemoryStore
-from historykit.records import Retention, SessionDraft, SessionKey, StoredMessage
+from historykit.records import Retention, StoredMessage
+from historykit.session_records import SessionDraft, SessionKey
 from historykit.store import HistoryStore
 from historykit.testing.drafts import conversation, draft, drafts, texts
 from historykit.testing.proxy import TcpProxy, Traffic

@@ -19,14 +19,8 @@ from historykit.errors import (
     StorageUnavailableError,
     StoreClosedError,
 )
-from historykit.records import (
-    MessagePatch,
-    SessionDraft,
-    SessionKey,
-    SessionPatch,
-    SessionQuery,
-    Window,
-)
+from historykit.records import MessagePatch, Window
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch, SessionQuery
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_postgres import PostgresConfig, PostgresStore, connections
 

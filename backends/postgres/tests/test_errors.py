@@ -17,7 +17,8 @@ from historykit.errors import (
     StorageUnavailableError,
     TooLargeError,
 )
-from historykit.records import MessagePatch, SessionDraft, SessionKey
+from historykit.records import MessagePatch
+from historykit.session_records import SessionDraft, SessionKey
 from historykit.testing.drafts import draft, drafts, texts
 from historykit.testing.proxy import TcpProxy
 from historykit_postgres import PostgresConfig, PostgresStore

@@ -12,7 +12,7 @@ import pytest
 
 from backends.postgres.tests.conftest import CONNECTIONS
 from historykit.errors import StorageError
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import draft, texts
 from historykit_postgres import PostgresStore
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from historykit.errors import StorageError
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.testing import HistoryConformance
 from historykit.testing.drafts import drafts
 from historykit_postgres import PostgresConfig, PostgresStore

@@ -11,14 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from historykit.records import (
-    Retention,
-    SessionDraft,
-    SessionKey,
-    SessionPosition,
-    SessionQuery,
-    Window,
-)
+from historykit.records import Retention, Window
+from historykit.session_records import SessionDraft, SessionKey, SessionPosition, SessionQuery
 from historykit.testing.drafts import conversation, draft, drafts
 from historykit_postgres import PostgresConfig, PostgresStore, connections
 from historykit_postgres.drivers import Driver, Row

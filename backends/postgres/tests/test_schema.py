@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from historykit.errors import StorageError
-from historykit.records import SessionDraft, SessionKey, SessionQuery
+from historykit.session_records import SessionDraft, SessionKey, SessionQuery
 from historykit.testing.drafts import drafts, texts
 from historykit_postgres import PostgresConfig, PostgresStore, ddl
 from historykit_postgres.schema import MIGRATIONS

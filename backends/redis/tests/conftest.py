@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 import redis
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit_redis import RedisConfig, RedisStore
 from tests.services.plugin import Servers
 from tests.services.processes import HOST, free_port, wait_until

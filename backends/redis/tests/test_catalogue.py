@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 import redis
 
-from historykit.records import SessionDraft, SessionKey, SessionPatch, SessionQuery, SessionRecord
+from historykit.session_records import (
+    SessionDraft,
+    SessionKey,
+    SessionPatch,
+    SessionQuery,
+    SessionRecord,
+)
 from historykit.testing.drafts import draft
 from historykit_redis import RedisConfig, RedisStore, catalogue
 from tests.services.redis import RedisServer

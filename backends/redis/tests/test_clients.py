@@ -10,16 +10,13 @@ import pytest
 import redis.asyncio
 
 from historykit.errors import StorageError, WrongLoopError
-from historykit.records import (
+from historykit.records import DeleteReceipt, MessagePatch, MessageSelector, Window
+from historykit.session_records import (
     MAIN_STREAM,
-    DeleteReceipt,
-    MessagePatch,
-    MessageSelector,
     SessionDraft,
     SessionKey,
     SessionPatch,
     SessionQuery,
-    Window,
 )
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_redis import RedisConfig, RedisStore

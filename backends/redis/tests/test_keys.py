@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from historykit.records import SessionKey, SessionPosition
+from historykit.session_records import SessionKey, SessionPosition
 from historykit_redis.keys import Keys, pack_values, place_of, unpack_place, unpack_values
 
 ids = st.text(

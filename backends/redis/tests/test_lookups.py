@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import draft, drafts
 from historykit_redis import RedisStore
 

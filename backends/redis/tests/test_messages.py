@@ -10,14 +10,8 @@ import pytest
 import redis
 
 from historykit.memory import MemoryStore
-from historykit.records import (
-    MessagePatch,
-    MessageSelector,
-    Retention,
-    SessionKey,
-    Slice,
-    Window,
-)
+from historykit.records import MessagePatch, MessageSelector, Retention, Slice, Window
+from historykit.session_records import SessionKey
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_redis import RedisStore

@@ -12,7 +12,7 @@ import warnings
 
 import pytest
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import draft, texts
 from historykit_redis import RedisConfig, RedisStore
 from tests.services.redis import RedisServer
@@ -34,7 +34,7 @@ def run(script: str, *arguments: str) -> str:
 
 FORKED = """
 import asyncio, gc, os, sys
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import draft, texts
 from historykit_redis import RedisConfig, RedisStore
 

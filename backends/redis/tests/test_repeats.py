@@ -13,14 +13,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import ConstantBackoff
 
 from historykit.errors import StorageUnavailableError
-from historykit.records import (
-    MessagePatch,
-    MessageSelector,
-    Retention,
-    SessionDraft,
-    SessionKey,
-    SessionPatch,
-)
+from historykit.records import MessagePatch, MessageSelector, Retention
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch
 from historykit.testing.drafts import conversation, draft, drafts, texts
 from historykit_redis import RedisStore
 from tests.services.processes import HOST

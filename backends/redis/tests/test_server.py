@@ -21,7 +21,7 @@ from historykit.errors import (
     TooLargeError,
 )
 from historykit.history import History
-from historykit.records import SessionDraft, SessionKey, SessionQuery
+from historykit.session_records import SessionDraft, SessionKey, SessionQuery
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_redis import RedisConfig, RedisStore
 from tests.services.processes import HOST, free_port

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit_sqlite import SQLiteConfig, SQLiteStore
 
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -16,7 +16,8 @@ from historykit.errors import (
     StorageUnavailableError,
     VersionConflictError,
 )
-from historykit.records import SessionKey, Window
+from historykit.records import Window
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_sqlite import SQLiteStore
 

@@ -7,14 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from historykit.records import (
-    MessagePatch,
-    MessageSelector,
-    Retention,
-    SessionDraft,
-    SessionKey,
-    SessionPatch,
-)
+from historykit.records import MessagePatch, MessageSelector, Retention
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch
 from historykit.testing.drafts import draft
 from historykit_sqlite import SQLiteStore
 

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from historykit.capabilities import Guarantee
-from historykit.records import SessionKey, StoredMessage, Window
+from historykit.records import StoredMessage, Window
+from historykit.session_records import SessionKey
 from historykit_sqlite import SQLiteStore
 
 pytestmark = pytest.mark.asyncio

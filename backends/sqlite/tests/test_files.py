@@ -20,7 +20,8 @@ from historykit.errors import (
     StorageUnavailableError,
     TooLargeError,
 )
-from historykit.records import MessageSelector, SessionKey, SessionQuery, Window
+from historykit.records import MessageSelector, Window
+from historykit.session_records import SessionKey, SessionQuery
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_sqlite import SQLiteConfig, SQLiteStore
 from historykit_sqlite.files import DatabaseFile

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from historykit.errors import WrongLoopError
-from historykit.records import SessionKey, StoredMessage, Window
+from historykit.records import StoredMessage, Window
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import draft, drafts, texts
 from historykit_sqlite import SQLiteStore
 

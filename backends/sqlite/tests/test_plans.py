@@ -10,14 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from historykit.records import (
-    Retention,
-    SessionDraft,
-    SessionKey,
-    SessionPosition,
-    SessionQuery,
-    Window,
-)
+from historykit.records import Retention, Window
+from historykit.session_records import SessionDraft, SessionKey, SessionPosition, SessionQuery
 from historykit.testing.drafts import conversation, draft, drafts
 from historykit_sqlite import SQLiteStore
 from historykit_sqlite import messages as m

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from historykit.errors import StorageError
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.testing.drafts import drafts, texts
 from historykit_sqlite import SQLiteConfig, SQLiteStore
 from historykit_sqlite.schema import MIGRATIONS

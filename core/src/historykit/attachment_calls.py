@@ -10,15 +10,8 @@ from historykit.codec import MessageCodec
 from historykit.errors import DecodeError, NotFoundError, ResourceError
 from historykit.loading import LoadedHistory
 from historykit.messages import Message
-from historykit.records import (
-    AppendReceipt,
-    DeleteReceipt,
-    MessageDraft,
-    SessionDraft,
-    SessionKey,
-    SessionRecord,
-    StoredMessage,
-)
+from historykit.records import AppendReceipt, DeleteReceipt, MessageDraft, StoredMessage
+from historykit.session_records import SessionDraft, SessionKey, SessionRecord
 from historykit.store import HistoryStore
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from historykit.attachments import Attachments
 from historykit.codec import MessageCodec
 from historykit.errors import DecodeError, ForbiddenError, NotFoundError
 from historykit.ids import derive_id
-from historykit.records import SessionDraft, SessionKey, StoredMessage
+from historykit.records import StoredMessage
+from historykit.session_records import SessionDraft, SessionKey
 from historykit.store import HistoryStore
 
 __all__ = ["AttachmentFolder", "AttachmentSpace", "decoded", "relinked", "texts_in", "texts_of"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from historykit.attachment_entries import data_of
 from historykit.attachment_folders import AttachmentFolder, decoded
 from historykit.errors import NotFoundError, ResourceError
-from historykit.records import SessionKey
 from historykit.redaction import redact_url
+from historykit.session_records import SessionKey
 
 if TYPE_CHECKING:
     from historykit.history import History

@@ -18,7 +18,8 @@ from historykit.errors import (
     NotFoundError,
 )
 from historykit.exporting import find_all
-from historykit.records import PAGE_MESSAGES, SessionKey, SessionQuery, SessionRecord, Window
+from historykit.records import Window
+from historykit.session_records import PAGE_SESSIONS, SessionKey, SessionQuery, SessionRecord
 
 if TYPE_CHECKING:
     from historykit.attachment_calls import AttachmentCalls
@@ -107,7 +108,7 @@ class _Sweep:
         for blob in blobs:
             folders[blob.key.rpartition("/")[0]].append(blob)
         found: list[StoredBlob] = []
-        query = SessionQuery(namespace=self.history.namespace, limit=PAGE_MESSAGES)
+        query = SessionQuery(namespace=self.history.namespace, limit=PAGE_SESSIONS)
         async with aclosing(find_all(self.history.store, query)) as records:
             async for record in records:
                 folder = await self.space.folder(record.key, record.incarnation)

@@ -9,7 +9,7 @@ from historykit.attachment_folders import AttachmentFolder
 from historykit.attachments import Attachments, resolve_attachments
 from historykit.errors import HistoryKitError, StorageError, TooLargeError
 from historykit.ids import new_id
-from historykit.records import SessionKey, SessionRecord
+from historykit.session_records import SessionKey, SessionRecord
 
 if TYPE_CHECKING:
     from historykit.history import History

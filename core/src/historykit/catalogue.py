@@ -14,11 +14,11 @@ from historykit.errors import CorruptRecordError
 from historykit.ids import check_id
 from historykit.pages import Page
 from historykit.planning import session_not_found
-from historykit.records import PAGE_MESSAGES, SessionRecord
 from historykit.session_bodies import Scalar
 from historykit.session_calls import MessageCalls, Place
 from historykit.session_copies import fork_session
 from historykit.session_fields import check_text
+from historykit.session_records import PAGE_SESSIONS, SessionRecord
 from historykit.session_rows import rows_between
 from historykit.session_saving import SaveCalls
 from historykit.session_search import (
@@ -178,7 +178,7 @@ class Session(SaveCalls, MessageCalls):
         for name in conditions.keys() - CONDITIONS:
             hint = meant([name], ("query", "page_size"))
             raise TypeError(f"iterate() got an unexpected keyword argument {name!r}{hint}")
-        wanted = replace(build_query(history, **conditions), limit=min(page_size, PAGE_MESSAGES))
+        wanted = replace(build_query(history, **conditions), limit=min(page_size, PAGE_SESSIONS))
         async with aclosing(walk(history, wanted, query)) as pages:
             async for records in pages:
                 for session in await cls._read_all(records):

@@ -14,14 +14,13 @@ from historykit.errors import ConflictError, DecodeError
 from historykit.history import History
 from historykit.offloading import inlined
 from historykit.portable import VERSION, ExportedMessage, ExportedSession, ExportEnd, ExportStart
-from historykit.records import (
+from historykit.records import StoredMessage, Window
+from historykit.session_records import (
     MAIN_STREAM,
-    PAGE_MESSAGES,
+    PAGE_SESSIONS,
     SessionKey,
     SessionQuery,
     SessionRecord,
-    StoredMessage,
-    Window,
 )
 from historykit.store import HistoryStore
 
@@ -73,7 +72,7 @@ async def _records(history: History, only: SessionRecord | None) -> AsyncIterato
         yield only
         return
     query = SessionQuery(
-        namespace=history.namespace, user_id=history.user_id or None, limit=PAGE_MESSAGES
+        namespace=history.namespace, user_id=history.user_id or None, limit=PAGE_SESSIONS
     )
     async for record in find_all(history.store, query):
         yield record

@@ -21,15 +21,8 @@ from historykit.lifecycle import AsyncContext
 from historykit.loading import LoadedHistory, load_history
 from historykit.messages import Message
 from historykit.plugins import load_backend
-from historykit.records import (
-    MAIN_STREAM,
-    AppendReceipt,
-    DeleteReceipt,
-    MessageDraft,
-    Retention,
-    SessionDraft,
-    SessionKey,
-)
+from historykit.records import AppendReceipt, DeleteReceipt, MessageDraft, Retention
+from historykit.session_records import MAIN_STREAM, SessionDraft, SessionKey
 from historykit.statuses import (
     AttachmentType,
     MessageRole,

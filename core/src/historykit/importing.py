@@ -29,17 +29,8 @@ from historykit.portable import (
     Line,
     read_line,
 )
-from historykit.records import (
-    MAIN_STREAM,
-    PAGE_MESSAGES,
-    AppendReceipt,
-    MessageDraft,
-    MessagePatch,
-    SessionDraft,
-    SessionKey,
-    SessionPatch,
-    Window,
-)
+from historykit.records import PAGE_MESSAGES, AppendReceipt, MessageDraft, MessagePatch, Window
+from historykit.session_records import MAIN_STREAM, SessionDraft, SessionKey, SessionPatch
 
 __all__ = [
     "FileCheck",

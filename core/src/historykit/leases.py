@@ -16,7 +16,7 @@ from historykit.errors import (
     RunInProgressError,
     SessionDeletedError,
 )
-from historykit.records import RunLease, SessionKey
+from historykit.session_records import RunLease, SessionKey
 from historykit.store import HistoryStore
 from historykit.tasks import ShieldedTasks
 

@@ -11,7 +11,8 @@ from historykit.codec import MessageCodec
 from historykit.errors import ConflictError, DecodeError
 from historykit.messages import Message
 from historykit.planning import INSTRUCTION_ROLES
-from historykit.records import PAGE_MESSAGES, SessionKey, Slice, StoredMessage, Window
+from historykit.records import PAGE_MESSAGES, Slice, StoredMessage, Window
+from historykit.session_records import SessionKey
 from historykit.store import HistoryStore
 
 __all__ = ["LoadedHistory", "decode_messages", "load_history"]

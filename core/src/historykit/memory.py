@@ -24,12 +24,18 @@ from historykit.records import (
     AppendReceipt,
     AppendRequest,
     DeleteReceipt,
-    IfExists,
     MessagePatch,
     MessageSelector,
     ReplaceRequest,
-    RunLease,
     ServerInfo,
+    Slice,
+    StoredMessage,
+    Tail,
+    Window,
+)
+from historykit.session_records import (
+    IfExists,
+    RunLease,
     SessionDraft,
     SessionKey,
     SessionPatch,
@@ -37,10 +43,6 @@ from historykit.records import (
     SessionQuery,
     SessionRecord,
     SessionSlice,
-    Slice,
-    StoredMessage,
-    Tail,
-    Window,
 )
 from historykit.store import Clock, HistoryStore, system_clock
 

@@ -8,20 +8,22 @@ from dataclasses import dataclass, field, replace
 
 from historykit.planning import INSTRUCTION_ROLES, plan_update, retention_cut
 from historykit.records import (
-    MAIN_STREAM,
     TAIL_DIGESTS,
     MessageDraft,
     MessagePatch,
     MessageSelector,
     Retention,
+    StoredMessage,
+    Window,
+)
+from historykit.session_records import (
+    MAIN_STREAM,
     RunLease,
     SessionDraft,
     SessionHead,
     SessionKey,
     SessionQuery,
     SessionRecord,
-    StoredMessage,
-    Window,
 )
 
 __all__ = ["MemorySession", "matches"]

@@ -26,13 +26,15 @@ from historykit.records import (
     MessageDraft,
     MessagePatch,
     ReplaceRequest,
+    StoredMessage,
+    Window,
+)
+from historykit.session_records import (
     RunLease,
     SessionHead,
     SessionKey,
     SessionPatch,
     SessionRecord,
-    StoredMessage,
-    Window,
 )
 
 __all__ = [

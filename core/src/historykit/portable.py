@@ -31,7 +31,7 @@ import orjson
 from historykit.chat_completions import from_chat_completions
 from historykit.errors import InvalidRequestError
 from historykit.messages import Message
-from historykit.records import MAIN_STREAM
+from historykit.session_records import MAIN_STREAM
 
 __all__ = [
     "FORMAT",

@@ -14,7 +14,7 @@ from historykit.codec import MessageCodec
 from historykit.errors import CorruptRecordError, DecodeError, EncodeError, InvalidRequestError
 from historykit.execution import ExecutionConfig
 from historykit.ids import check_id
-from historykit.records import SessionRecord
+from historykit.session_records import SessionRecord
 
 __all__ = [
     "MAX_LABELS",

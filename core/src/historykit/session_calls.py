@@ -14,13 +14,7 @@ from historykit.errors import InvalidRequestError
 from historykit.ids import check_id
 from historykit.messages import Message
 from historykit.planning import message_not_found
-from historykit.records import (
-    MessageDraft,
-    MessagePatch,
-    MessageSelector,
-    SessionRecord,
-    StoredMessage,
-)
+from historykit.records import MessageDraft, MessagePatch, MessageSelector, StoredMessage
 from historykit.session_fields import SessionFields
 from historykit.session_messages import (
     SessionMessage,
@@ -28,6 +22,7 @@ from historykit.session_messages import (
     compose_message,
     decode_message,
 )
+from historykit.session_records import SessionRecord
 from historykit.session_rows import as_of_one_time, rows_between, turn_bounds, walk_rows
 from historykit.session_writing import append_messages, read_asked
 from historykit.statuses import MessageRole, Reaction

@@ -14,17 +14,15 @@ from historykit.errors import CorruptRecordError, DecodeError, NotFoundError
 from historykit.ids import new_id
 from historykit.offloading import inlined
 from historykit.planning import session_exists
-from historykit.records import (
+from historykit.records import MessageDraft, MessageSelector, StoredMessage
+from historykit.session_bodies import decode_body, encode_body, labels_of
+from historykit.session_records import (
     MAIN_STREAM,
-    MessageDraft,
-    MessageSelector,
     SessionDraft,
     SessionKey,
     SessionPatch,
     SessionRecord,
-    StoredMessage,
 )
-from historykit.session_bodies import decode_body, encode_body, labels_of
 from historykit.statuses import SessionStatus
 
 if TYPE_CHECKING:

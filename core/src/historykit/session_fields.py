@@ -18,7 +18,6 @@ from historykit.errors import (
 )
 from historykit.execution import ExecutionConfig
 from historykit.moments import iso_time
-from historykit.records import SessionKey, SessionRecord
 from historykit.session_bodies import (
     Scalar,
     check_metadata,
@@ -26,6 +25,7 @@ from historykit.session_bodies import (
     check_tags,
     decode_body,
 )
+from historykit.session_records import SessionKey, SessionRecord
 from historykit.statuses import RunStatus, SessionStatus
 
 if TYPE_CHECKING:

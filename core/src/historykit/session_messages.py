@@ -16,7 +16,8 @@ from historykit.dict_forms import camel_case, known_fields
 from historykit.errors import CorruptRecordError, DecodeError, ResourceError
 from historykit.messages import Message
 from historykit.moments import iso_time
-from historykit.records import SessionKey, StoredMessage
+from historykit.records import StoredMessage
+from historykit.session_records import SessionKey
 from historykit.statuses import AttachmentType
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import Final, TypeVar
 
 from historykit.errors import ConflictError
 from historykit.planning import message_not_found, session_not_found
-from historykit.records import SessionKey, Slice, StoredMessage, Window
+from historykit.records import Slice, StoredMessage, Window
+from historykit.session_records import SessionKey
 from historykit.store import HistoryStore
 
 __all__ = ["as_of_one_time", "rows_between", "turn_bounds", "walk_rows"]

@@ -12,9 +12,9 @@ from historykit.callers import warn_caller
 from historykit.errors import ResourceError
 from historykit.execution import ExecutionConfig
 from historykit.ids import new_id
-from historykit.records import SessionDraft, SessionKey, SessionPatch, SessionRecord
 from historykit.session_bodies import decode_body, encode_body, labels_of
 from historykit.session_fields import FIELDS, SETTABLE, SessionFields, agent_id_of
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch, SessionRecord
 from historykit.session_search import previews
 from historykit.session_writing import body_patch, change_session, create_or_change
 from historykit.statuses import SessionStatus

@@ -16,14 +16,7 @@ from historykit.ids import check_id
 from historykit.loading import decode_messages
 from historykit.moments import microseconds
 from historykit.pages import TextHit
-from historykit.records import (
-    PAGE_MESSAGES,
-    SessionKey,
-    SessionQuery,
-    SessionRecord,
-    StoredMessage,
-    Window,
-)
+from historykit.records import StoredMessage, Window
 from historykit.session_bodies import (
     Scalar,
     check_metadata,
@@ -33,6 +26,7 @@ from historykit.session_bodies import (
 )
 from historykit.session_fields import agent_id_of
 from historykit.session_messages import decode_message, preview
+from historykit.session_records import PAGE_SESSIONS, SessionKey, SessionQuery, SessionRecord
 from historykit.statuses import SessionStatus
 from historykit.suggestions import nearest
 
@@ -165,16 +159,16 @@ async def find_page(
         replace(
             query,
             offset=_offset(page_number, page_size),
-            limit=min(page_size, PAGE_MESSAGES),
+            limit=min(page_size, PAGE_SESSIONS),
             with_total=with_total,
         )
     )
     records = list(first.records)
-    if first.more and page_size > PAGE_MESSAGES:
+    if first.more and page_size > PAGE_SESSIONS:
         rest = replace(
             query,
             position=records[-1].position,
-            limit=page_size - PAGE_MESSAGES,
+            limit=page_size - PAGE_SESSIONS,
             with_total=False,
         )
         records += (await history.store.find_sessions(rest)).records
@@ -194,7 +188,7 @@ async def find_texts(
     sessions = messages = 0
     complete = True
     wanted = folded(text)
-    async with aclosing(_pages(history, replace(query, limit=PAGE_MESSAGES))) as pages:
+    async with aclosing(_pages(history, replace(query, limit=PAGE_SESSIONS))) as pages:
         async for record in (record async for page in pages for record in page):
             if sessions == SEARCHED_SESSIONS or messages >= SEARCHED_MESSAGES:
                 complete = False

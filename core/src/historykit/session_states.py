@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from historykit.codec import MessageCodec
 from historykit.errors import NotFoundError, SessionDeletedError, VersionConflictError
 from historykit.providers import InMemoryHistoryProvider
-from historykit.records import SessionDraft, SessionKey, SessionPatch, SessionRecord
 from historykit.session_bodies import decode_body, encode_body
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch, SessionRecord
 from historykit.session_writing import body_patch, change_session, create_or_change
 from historykit.sessions import AgentSession, StoredState
 

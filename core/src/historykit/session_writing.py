@@ -19,18 +19,16 @@ from historykit.errors import (
 )
 from historykit.messages import Message
 from historykit.planning import session_not_found
-from historykit.records import (
+from historykit.records import AppendReceipt, MessageDraft, Retention
+from historykit.session_bodies import decode_body, encode_body, labels_of
+from historykit.session_messages import encode_extra
+from historykit.session_records import (
     MAIN_STREAM,
-    AppendReceipt,
-    MessageDraft,
-    Retention,
     SessionDraft,
     SessionKey,
     SessionPatch,
     SessionRecord,
 )
-from historykit.session_bodies import decode_body, encode_body, labels_of
-from historykit.session_messages import encode_extra
 
 if TYPE_CHECKING:
     from historykit.history import History

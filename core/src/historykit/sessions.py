@@ -7,9 +7,9 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from historykit.messages import Message
-from historykit.records import SessionKey
 from historykit.responses import AgentResponse
 from historykit.serialization import deserialize_state, serialize_state
+from historykit.session_records import SessionKey
 
 if TYPE_CHECKING:
     from historykit.turns import Turn

@@ -22,28 +22,30 @@ from historykit.errors import (
 from historykit.ids import check_id, check_time, new_id
 from historykit.lifecycle import LoopBound
 from historykit.records import (
-    MAIN_STREAM,
     AppendReceipt,
     AppendRequest,
     DeleteReceipt,
-    IfExists,
     MessageDraft,
     MessagePatch,
     MessageSelector,
     ReplaceRequest,
     Retention,
-    RunLease,
     ServerInfo,
+    Slice,
+    StoredMessage,
+    Tail,
+    Window,
+)
+from historykit.session_records import (
+    MAIN_STREAM,
+    IfExists,
+    RunLease,
     SessionDraft,
     SessionKey,
     SessionPatch,
     SessionQuery,
     SessionRecord,
     SessionSlice,
-    Slice,
-    StoredMessage,
-    Tail,
-    Window,
 )
 
 __all__ = ["Clock", "HistoryStore", "system_clock"]

@@ -15,7 +15,8 @@ from historykit.lifecycle import AsyncContext
 from historykit.loading import LoadedHistory
 from historykit.messages import Message
 from historykit.providers import BaseHistoryProvider
-from historykit.records import MAIN_STREAM, Retention, SessionDraft, SessionKey
+from historykit.records import Retention
+from historykit.session_records import MAIN_STREAM, SessionDraft, SessionKey
 from historykit.sessions import AgentSession, SessionContext
 from historykit.store import HistoryStore
 from historykit.windows import whole_groups

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from historykit.errors import TranscriptDivergedError
-from historykit.records import SessionKey, Tail
+from historykit.records import Tail
+from historykit.session_records import SessionKey
 
 __all__ = ["new_part", "place_of_new"]
 

@@ -19,9 +19,10 @@ from historykit.ids import new_id
 from historykit.leases import ENDINGS, LEASE, RunHold, WhenBusy
 from historykit.messages import Message
 from historykit.providers import BaseContextProvider
-from historykit.records import MAIN_STREAM, Retention, SessionKey
+from historykit.records import Retention
 from historykit.session_bodies import decode_body, encode_body
 from historykit.session_messages import SessionMessage
+from historykit.session_records import MAIN_STREAM, SessionKey
 from historykit.session_states import as_agent_session
 from historykit.session_writing import append_messages, change_body
 from historykit.sessions import AgentSession

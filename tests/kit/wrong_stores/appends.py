@@ -5,16 +5,8 @@ from dataclasses import replace
 
 from historykit.errors import ConflictError, SessionDeletedError, VersionConflictError
 from historykit.memory_sessions import MemorySession
-from historykit.records import (
-    AppendReceipt,
-    AppendRequest,
-    DeleteReceipt,
-    SessionDraft,
-    SessionKey,
-    SessionRecord,
-    Slice,
-    Window,
-)
+from historykit.records import AppendReceipt, AppendRequest, DeleteReceipt, Slice, Window
+from historykit.session_records import SessionDraft, SessionKey, SessionRecord
 from tests.kit.wrong_stores.lies import Lie, SharedLie, wrong
 
 

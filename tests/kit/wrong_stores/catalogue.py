@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from historykit.memory_sessions import matches
-from historykit.records import (
+from historykit.session_records import (
     SessionDraft,
     SessionKey,
     SessionQuery,

@@ -9,13 +9,11 @@ from historykit.records import (
     AppendReceipt,
     AppendRequest,
     ServerInfo,
-    SessionDraft,
-    SessionKey,
-    SessionSlice,
     Slice,
     StoredMessage,
     Window,
 )
+from historykit.session_records import SessionDraft, SessionKey, SessionSlice
 from tests.kit.wrong_stores.lies import Lie, wrong
 
 

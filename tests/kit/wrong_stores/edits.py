@@ -11,11 +11,11 @@ from historykit.records import (
     MessagePatch,
     MessageSelector,
     ReplaceRequest,
-    SessionKey,
     Slice,
     StoredMessage,
     Window,
 )
+from historykit.session_records import SessionKey
 from tests.kit.wrong_stores.lies import Lie, wrong
 
 

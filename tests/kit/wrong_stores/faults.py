@@ -12,14 +12,11 @@ from historykit.records import (
     AppendReceipt,
     AppendRequest,
     MessagePatch,
-    RunLease,
-    SessionKey,
-    SessionPatch,
-    SessionRecord,
     Slice,
     StoredMessage,
     Window,
 )
+from historykit.session_records import RunLease, SessionKey, SessionPatch, SessionRecord
 from tests.kit.wrong_stores.lies import Lie, SharedLie, wrong
 
 

@@ -4,17 +4,8 @@ import re
 import unicodedata
 from dataclasses import replace
 
-from historykit.records import (
-    AppendReceipt,
-    AppendRequest,
-    DeleteReceipt,
-    SessionKey,
-    SessionPatch,
-    SessionRecord,
-    Slice,
-    Tail,
-    Window,
-)
+from historykit.records import AppendReceipt, AppendRequest, DeleteReceipt, Slice, Tail, Window
+from historykit.session_records import SessionKey, SessionPatch, SessionRecord
 from tests.kit.wrong_stores.lies import KeyLie, Lie, wrong
 
 

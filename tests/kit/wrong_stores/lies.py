@@ -9,7 +9,7 @@ from historykit.capabilities import Capability, Guarantee
 from historykit.memory import MemoryConfig, MemoryStore
 from historykit.memory_sessions import MemorySession
 from historykit.plugins import BackendSpec
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 
 Store = TypeVar("Store", bound="type[Lie]")
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from historykit.errors import NotFoundError
-from historykit.records import SessionKey, StoredMessage, Window
+from historykit.records import StoredMessage, Window
+from historykit.session_records import SessionKey
 from tests.kit.wrong_stores.lies import Lie, wrong
 
 Newest = list[StoredMessage | None]

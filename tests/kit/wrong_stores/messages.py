@@ -11,14 +11,12 @@ from historykit.records import (
     AppendReceipt,
     AppendRequest,
     MessageDraft,
-    SessionDraft,
-    SessionKey,
-    SessionRecord,
     Slice,
     StoredMessage,
     Tail,
     Window,
 )
+from historykit.session_records import SessionDraft, SessionKey, SessionRecord
 from tests.kit.wrong_stores.lies import Lie, wrong
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from historykit.memory_sessions import MemorySession
 from historykit.planning import cut_page
-from historykit.records import PAGE_BYTES, SessionKey, Slice, StoredMessage, Window
+from historykit.records import PAGE_BYTES, Slice, StoredMessage, Window
+from historykit.session_records import SessionKey
 from tests.kit.wrong_stores.lies import Lie, wrong
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from historykit.memory_sessions import MemorySession
-from historykit.records import AppendReceipt, AppendRequest, Retention, SessionKey, Tail
+from historykit.records import AppendReceipt, AppendRequest, Retention, Tail
+from historykit.session_records import SessionKey
 from tests.kit.wrong_stores.lies import Lie, wrong
 
 

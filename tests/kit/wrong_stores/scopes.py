@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from tests.kit.wrong_stores.lies import Lie, wrong
 
 READS = "test_reads_by_others_find_nothing"

@@ -5,10 +5,8 @@ from typing import Any
 
 from historykit.errors import NotFoundError, RunInProgressError
 from historykit.memory_sessions import MemorySession
-from historykit.records import (
-    AppendReceipt,
-    AppendRequest,
-    DeleteReceipt,
+from historykit.records import AppendReceipt, AppendRequest, DeleteReceipt
+from historykit.session_records import (
     RunLease,
     SessionDraft,
     SessionKey,

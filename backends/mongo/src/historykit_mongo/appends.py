@@ -19,7 +19,8 @@ from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from historykit.errors import TooLargeError
 from historykit.planning import AppendPlan, plan_append
-from historykit.records import MAIN_STREAM, AppendReceipt, AppendRequest, MessageDraft
+from historykit.records import AppendReceipt, AppendRequest, MessageDraft
+from historykit.session_records import MAIN_STREAM
 from historykit_mongo.connection import Connection
 from historykit_mongo.documents import (
     BUCKET_BYTES,

@@ -22,7 +22,7 @@ from pymongo.read_concern import ReadConcern
 from pymongo.uri_parser import parse_uri
 
 from historykit.errors import ConfigError, ConflictError
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.tasks import ShieldedTasks
 from historykit_mongo.config import MongoConfig
 from historykit_mongo.documents import Document, at, number_rows

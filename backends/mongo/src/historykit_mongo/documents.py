@@ -20,14 +20,13 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from historykit.planning import INSTRUCTION_ROLES
-from historykit.records import (
-    MessageDraft,
+from historykit.records import MessageDraft, StoredMessage
+from historykit.session_records import (
     RunLease,
     SessionDraft,
     SessionHead,
     SessionKey,
     SessionRecord,
-    StoredMessage,
 )
 
 __all__ = [

@@ -17,14 +17,13 @@ from historykit.planning import (
     session_not_found,
 )
 from historykit.records import (
-    MAIN_STREAM,
     AppendReceipt,
     MessagePatch,
     MessageSelector,
     ReplaceRequest,
-    SessionKey,
     StoredMessage,
 )
+from historykit.session_records import MAIN_STREAM, SessionKey
 from historykit_mongo.appends import (
     BATCH_BYTES,
     check_batch,

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from historykit.planning import message_not_found
-from historykit.records import SessionKey, StoredMessage, Window
+from historykit.records import StoredMessage, Window
+from historykit.session_records import SessionKey
 from historykit_mongo.connection import Connection
 from historykit_mongo.documents import (
     LARGEST,

@@ -11,15 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from historykit.planning import cut_page
-from historykit.records import (
-    PAGE_BYTES,
-    TAIL_DIGESTS,
-    SessionKey,
-    Slice,
-    StoredMessage,
-    Tail,
-    Window,
-)
+from historykit.records import PAGE_BYTES, TAIL_DIGESTS, Slice, StoredMessage, Tail, Window
+from historykit.session_records import SessionKey
 from historykit_mongo.connection import Connection
 from historykit_mongo.documents import (
     LARGEST,

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from historykit.records import SessionQuery, SessionSlice
+from historykit.session_records import SessionQuery, SessionSlice
 from historykit_mongo.connection import Connection
 from historykit_mongo.documents import Document, session_record
 from historykit_mongo.schema import NEWEST

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Final
 
 from historykit.planning import Known, plan_append, retention_cut
-from historykit.records import MAIN_STREAM, AppendReceipt, AppendRequest, MessageDraft
+from historykit.records import AppendReceipt, AppendRequest, MessageDraft
+from historykit.session_records import MAIN_STREAM
 from historykit_postgres.connections import Connections
 from historykit_postgres.drivers import Driver, Row
 from historykit_postgres.errors import is_overtaken

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from historykit.errors import StoreClosedError
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.tasks import ShieldedTasks
 from historykit_postgres.config import DRIVERS, URL, PostgresConfig
 from historykit_postgres.drivers import connect, driver_of

@@ -6,14 +6,13 @@ from typing import Final
 
 from historykit.planning import check_version, message_not_found, plan_update
 from historykit.records import (
-    MAIN_STREAM,
     AppendReceipt,
     MessagePatch,
     MessageSelector,
     ReplaceRequest,
-    SessionKey,
     StoredMessage,
 )
+from historykit.session_records import MAIN_STREAM, SessionKey
 from historykit_postgres.appending import insert_messages
 from historykit_postgres.drivers import Driver
 from historykit_postgres.heads import find_head, lock_head, write_edited

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from historykit.planning import session_not_found
-from historykit.records import MAIN_STREAM, SessionHead, SessionKey
+from historykit.session_records import MAIN_STREAM, SessionHead, SessionKey
 from historykit_postgres.drivers import Driver
 from historykit_postgres.names import Names, digest
 from historykit_postgres.ranges import within

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Final
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit_postgres.config import PostgresConfig
 
 __all__ = ["Names", "digest", "quoted"]

@@ -7,15 +7,8 @@ from functools import cache
 from typing import Final
 
 from historykit.planning import message_not_found
-from historykit.records import (
-    PAGE_BYTES,
-    TAIL_DIGESTS,
-    SessionKey,
-    Slice,
-    StoredMessage,
-    Tail,
-    Window,
-)
+from historykit.records import PAGE_BYTES, TAIL_DIGESTS, Slice, StoredMessage, Tail, Window
+from historykit.session_records import SessionKey
 from historykit_postgres.drivers import Driver, Row
 from historykit_postgres.names import Names, digest
 from historykit_postgres.ranges import LARGEST, fitting, within

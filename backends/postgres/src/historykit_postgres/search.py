@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from historykit.records import SessionQuery, SessionSlice
+from historykit.session_records import SessionQuery, SessionSlice
 from historykit_postgres.drivers import Driver
 from historykit_postgres.names import Names
 from historykit_postgres.sessions import RECORDS, session_record

@@ -14,9 +14,9 @@ from historykit.planning import (
     session_exists,
     session_not_found,
 )
-from historykit.records import (
+from historykit.records import DeleteReceipt
+from historykit.session_records import (
     MAIN_STREAM,
-    DeleteReceipt,
     IfExists,
     RunLease,
     SessionDraft,

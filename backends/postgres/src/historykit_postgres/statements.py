@@ -8,7 +8,8 @@ from typing import Final
 from zlib import crc32
 
 from historykit.planning import INSTRUCTION_ROLES
-from historykit.records import MAIN_STREAM, AppendRequest, MessageDraft
+from historykit.records import AppendRequest, MessageDraft
+from historykit.session_records import MAIN_STREAM
 from historykit_postgres.names import digest
 from historykit_postgres.ranges import within
 

@@ -13,24 +13,26 @@ from historykit.records import (
     AppendReceipt,
     AppendRequest,
     DeleteReceipt,
-    IfExists,
     MessagePatch,
     MessageSelector,
     ReplaceRequest,
-    RunLease,
     ServerInfo,
-    SessionDraft,
-    SessionKey,
-    SessionPatch,
-    SessionQuery,
-    SessionRecord,
-    SessionSlice,
     Slice,
     StoredMessage,
     Tail,
     Window,
 )
 from historykit.redaction import redact_url
+from historykit.session_records import (
+    IfExists,
+    RunLease,
+    SessionDraft,
+    SessionKey,
+    SessionPatch,
+    SessionQuery,
+    SessionRecord,
+    SessionSlice,
+)
 from historykit.store import Clock, HistoryStore, system_clock
 from historykit.tasks import ShieldedTasks
 from historykit_postgres import appending, editing, reading, search, sessions

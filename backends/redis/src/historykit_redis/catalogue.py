@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from historykit.records import SessionKey, SessionQuery, SessionRecord, SessionSlice
+from historykit.session_records import SessionKey, SessionQuery, SessionRecord, SessionSlice
 from historykit_redis.keys import pack_time, place_of, unpack_place
 from historykit_redis.packing import Fields, unpack_record
 from historykit_redis.scripts import FIND_SESSIONS

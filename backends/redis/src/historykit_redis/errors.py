@@ -29,7 +29,7 @@ from historykit.errors import (
     StorageUnavailableError,
     WrongLoopError,
 )
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 
 __all__ = ["damaged", "translate"]
 

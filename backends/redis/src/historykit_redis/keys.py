@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from historykit.records import SessionKey, SessionPosition, SessionQuery
+from historykit.session_records import SessionKey, SessionPosition, SessionQuery
 
 __all__ = [
     "EPOCH",

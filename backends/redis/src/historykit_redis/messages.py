@@ -22,13 +22,12 @@ from historykit.records import (
     MessagePatch,
     MessageSelector,
     ReplaceRequest,
-    SessionHead,
-    SessionKey,
     Slice,
     StoredMessage,
     Tail,
     Window,
 )
+from historykit.session_records import SessionHead, SessionKey
 from historykit_redis import catalogue, scripts
 from historykit_redis.keys import pack_time
 from historykit_redis.packing import (

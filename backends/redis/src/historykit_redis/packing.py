@@ -6,17 +6,13 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from historykit.records import (
-    UNCHANGED,
-    MessageDraft,
-    MessagePatch,
+from historykit.records import UNCHANGED, MessageDraft, MessagePatch, StoredMessage, Unchanged
+from historykit.session_records import (
     SessionDraft,
     SessionKey,
     SessionPatch,
     SessionPosition,
     SessionRecord,
-    StoredMessage,
-    Unchanged,
 )
 from historykit_redis.keys import (
     EPOCH,

@@ -12,7 +12,8 @@ from redis.asyncio import RedisCluster
 from redis.exceptions import NoScriptError, ResponseError
 
 from historykit.capabilities import Guarantee
-from historykit.records import ServerInfo, SessionKey
+from historykit.records import ServerInfo
+from historykit.session_records import SessionKey
 from historykit.tasks import ShieldedTasks
 from historykit_redis.clients import make_client
 from historykit_redis.config import RedisConfig

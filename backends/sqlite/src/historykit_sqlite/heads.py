@@ -8,7 +8,7 @@ from typing import Final
 
 import orjson
 
-from historykit.records import SessionHead, SessionKey
+from historykit.session_records import SessionHead, SessionKey
 
 __all__ = ["Head", "live_messages", "read_head", "write_head"]
 

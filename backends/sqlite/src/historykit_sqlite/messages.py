@@ -18,7 +18,6 @@ from historykit.planning import (
     session_not_found,
 )
 from historykit.records import (
-    MAIN_STREAM,
     TAIL_DIGESTS,
     AppendReceipt,
     AppendRequest,
@@ -26,12 +25,12 @@ from historykit.records import (
     MessagePatch,
     MessageSelector,
     ReplaceRequest,
-    SessionKey,
     Slice,
     StoredMessage,
     Tail,
     Window,
 )
+from historykit.session_records import MAIN_STREAM, SessionKey
 from historykit_sqlite.heads import Head, read_head, write_head
 from historykit_sqlite.sessions import insert_session
 

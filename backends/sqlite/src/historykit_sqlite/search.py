@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from historykit.records import SessionQuery, SessionSlice
+from historykit.session_records import SessionQuery, SessionSlice
 from historykit_sqlite.sessions import RECORDS, session_record
 
 __all__ = ["find_sessions"]

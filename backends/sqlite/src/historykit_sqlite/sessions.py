@@ -14,8 +14,8 @@ from historykit.planning import (
     session_exists,
     session_not_found,
 )
-from historykit.records import (
-    DeleteReceipt,
+from historykit.records import DeleteReceipt
+from historykit.session_records import (
     IfExists,
     RunLease,
     SessionDraft,

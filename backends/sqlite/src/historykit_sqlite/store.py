@@ -16,22 +16,24 @@ from historykit.records import (
     AppendReceipt,
     AppendRequest,
     DeleteReceipt,
-    IfExists,
     MessagePatch,
     MessageSelector,
     ReplaceRequest,
-    RunLease,
     ServerInfo,
+    Slice,
+    StoredMessage,
+    Tail,
+    Window,
+)
+from historykit.session_records import (
+    IfExists,
+    RunLease,
     SessionDraft,
     SessionKey,
     SessionPatch,
     SessionQuery,
     SessionRecord,
     SessionSlice,
-    Slice,
-    StoredMessage,
-    Tail,
-    Window,
 )
 from historykit.store import Clock, HistoryStore, system_clock
 from historykit_sqlite import messages, search, sessions

@@ -9,7 +9,7 @@ from historykit.capabilities import Capability
 from historykit.errors import NotFoundError
 from historykit.exporting import find_all
 from historykit.history import History
-from historykit.records import PAGE_MESSAGES, SessionQuery, SessionRecord
+from historykit.session_records import PAGE_SESSIONS, SessionQuery, SessionRecord
 
 __all__ = ["find_record", "no_sessions"]
 
@@ -43,7 +43,7 @@ async def _owner(history: History, session: str) -> str:
     listing = "`historykit sessions` lists those that are there"
     if Capability.CATALOGUE not in history.store.capabilities:
         return listing
-    query = SessionQuery(namespace=history.namespace, limit=PAGE_MESSAGES)
+    query = SessionQuery(namespace=history.namespace, limit=PAGE_SESSIONS)
     seen = 0
     async with aclosing(find_all(history.store, query)) as found:
         async for record in found:

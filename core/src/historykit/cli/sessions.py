@@ -17,8 +17,8 @@ from historykit.cli.running import opened, store_options
 from historykit.config import HistoryConfig
 from historykit.errors import CorruptRecordError, DecodeError
 from historykit.history import History
-from historykit.records import PAGE_MESSAGES, SessionRecord
 from historykit.session_bodies import Scalar
+from historykit.session_records import PAGE_SESSIONS, SessionRecord
 from historykit.session_search import build_query, previews, walk
 from historykit.statuses import SessionStatus
 
@@ -175,7 +175,7 @@ async def _found(
 ) -> list[Listed]:
     wanted = replace(
         build_query(history, created_after=created_from, **conditions),
-        limit=min(limit, PAGE_MESSAGES),
+        limit=min(limit, PAGE_SESSIONS),
     )
     listed: list[Listed] = []
     async with aclosing(walk(history, wanted, query)) as pages:

@@ -18,12 +18,9 @@ from historykit.errors import CorruptRecordError, DecodeError
 from historykit.history import History
 from historykit.loading import decode_messages
 from historykit.messages import Message
-from historykit.records import (
-    SessionRecord,
-    StoredMessage,
-    Window,
-)
+from historykit.records import StoredMessage, Window
 from historykit.session_messages import SessionMessage, decode_message
+from historykit.session_records import SessionRecord
 
 __all__ = ["show"]
 

@@ -23,7 +23,7 @@ from historykit.exporting import export_sessions
 from historykit.history import History, open_history
 from historykit.importing import ImportReport, check_conversations, import_conversations
 from historykit.portable import ExportedMessage, ExportedSession, write_line
-from historykit.records import SessionQuery
+from historykit.session_records import SessionQuery
 
 __all__ = ["export", "import_"]
 

@@ -20,17 +20,11 @@ from historykit.execution import ExecutionConfig
 from historykit.loading import LoadedHistory
 from historykit.messages import Message
 from historykit.pages import Page
-from historykit.records import (
-    MAIN_STREAM,
-    AppendReceipt,
-    DeleteReceipt,
-    Retention,
-    SessionDraft,
-    SessionKey,
-)
+from historykit.records import AppendReceipt, DeleteReceipt, Retention
 from historykit.session_bodies import Scalar
 from historykit.session_calls import NewMessage, Order, Place
 from historykit.session_messages import SessionMessage, SessionMessageAttachment
+from historykit.session_records import MAIN_STREAM, SessionDraft, SessionKey
 from historykit.session_runs import RunResult
 from historykit.sessions import AgentSession
 from historykit.store import Clock, HistoryStore, system_clock

@@ -10,15 +10,8 @@ from typing import Any, TypeVar
 from historykit.capabilities import Guarantee
 from historykit.errors import HistoryKitError, NotFoundError, VersionConflictError
 from historykit.memory import MemoryStore
-from historykit.records import (
-    AppendReceipt,
-    SessionKey,
-    SessionRecord,
-    SessionSlice,
-    Slice,
-    StoredMessage,
-    Tail,
-)
+from historykit.records import AppendReceipt, Slice, StoredMessage, Tail
+from historykit.session_records import SessionKey, SessionRecord, SessionSlice
 from historykit.store import HistoryStore
 from historykit.testing.subject import StoreSubject
 

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any, Final, Literal
 
-from historykit.records import SessionKey, StoredMessage
+from historykit.records import StoredMessage
+from historykit.session_records import SessionKey
 from historykit.testing.subject import StoreSubject
 
 __all__ = ["How", "append", "append_until_killed", "end", "read"]

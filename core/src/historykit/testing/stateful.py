@@ -20,13 +20,15 @@ from historykit.records import (
     MessagePatch,
     MessageSelector,
     Retention,
+    StoredMessage,
+    Window,
+)
+from historykit.session_records import (
     SessionDraft,
     SessionKey,
     SessionPatch,
     SessionPosition,
     SessionQuery,
-    StoredMessage,
-    Window,
 )
 from historykit.testing.comparison import Comparison, Side
 from historykit.testing.drafts import draft

@@ -14,13 +14,8 @@ from historykit.capabilities import Guarantee
 from historykit.config import build_config
 from historykit.errors import HistoryKitError
 from historykit.history import History
-from historykit.records import (
-    MAIN_STREAM,
-    ServerInfo,
-    SessionKey,
-    StoredMessage,
-    Window,
-)
+from historykit.records import ServerInfo, StoredMessage, Window
+from historykit.session_records import MAIN_STREAM, SessionKey
 from historykit.store import HistoryStore
 from historykit.testing.rules import Requirement
 

@@ -11,7 +11,7 @@ import pickle
 import sys
 from typing import Any
 
-from historykit.records import SessionKey
+from historykit.session_records import SessionKey
 from historykit.store import HistoryStore
 from historykit.testing.drafts import drafts
 from historykit.testing.subject import read_all

@@ -9,14 +9,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from historykit.records import (
-    MessageDraft,
-    SessionDraft,
-    SessionHead,
-    SessionKey,
-    SessionRecord,
-    StoredMessage,
-)
+from historykit.records import MessageDraft, StoredMessage
+from historykit.session_records import SessionDraft, SessionHead, SessionKey, SessionRecord
 
 __all__ = ["Entry", "Session", "StreamHead", "file_name", "parse"]
 

@@ -25,22 +25,24 @@ from historykit.planning import (
     session_not_found,
 )
 from historykit.records import (
-    MAIN_STREAM,
     TAIL_DIGESTS,
     AppendReceipt,
     AppendRequest,
     DeleteReceipt,
-    IfExists,
     Retention,
     ServerInfo,
-    SessionDraft,
-    SessionKey,
-    SessionPatch,
-    SessionRecord,
     Slice,
     StoredMessage,
     Tail,
     Window,
+)
+from historykit.session_records import (
+    MAIN_STREAM,
+    IfExists,
+    SessionDraft,
+    SessionKey,
+    SessionPatch,
+    SessionRecord,
 )
 from historykit.store import Clock, HistoryStore, system_clock
 

@@ -6,12 +6,7 @@ import asyncio
 from typing import Any
 
 from historykit.capabilities import Capability, Guarantee
-from historykit.records import (
-    SessionDraft,
-    SessionPatch,
-    SessionPosition,
-    SessionQuery,
-)
+from historykit.session_records import SessionDraft, SessionPatch, SessionPosition, SessionQuery
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts
 from historykit.testing.rules import requires, since

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from historykit.capabilities import Capability, Guarantee
 from historykit.errors import VersionConflictError
-from historykit.records import MessagePatch, SessionKey, SessionPatch, StoredMessage
+from historykit.records import MessagePatch, StoredMessage
+from historykit.session_records import SessionKey, SessionPatch
 from historykit.store import HistoryStore
 from historykit.testing import processes
 from historykit.testing.drafts import draft, drafts, numbered, texts

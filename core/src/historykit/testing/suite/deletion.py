@@ -6,7 +6,8 @@ import pytest
 
 from historykit.capabilities import Capability, Guarantee
 from historykit.errors import NotFoundError, SessionDeletedError
-from historykit.records import DeleteReceipt, SessionDraft, SessionPatch, SessionQuery, Slice
+from historykit.records import DeleteReceipt, Slice
+from historykit.session_records import SessionDraft, SessionPatch, SessionQuery
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts, numbered
 from historykit.testing.rules import requires, since

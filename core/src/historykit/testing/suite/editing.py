@@ -11,13 +11,8 @@ from historykit.errors import (
     NotFoundError,
     VersionConflictError,
 )
-from historykit.records import (
-    AppendReceipt,
-    MessageDraft,
-    MessagePatch,
-    MessageSelector,
-    SessionDraft,
-)
+from historykit.records import AppendReceipt, MessageDraft, MessagePatch, MessageSelector
+from historykit.session_records import SessionDraft
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts, numbered, texts
 from historykit.testing.rules import requires, since

@@ -6,7 +6,7 @@ import pytest
 
 from historykit.capabilities import Guarantee
 from historykit.errors import ConflictError, NotFoundError, VersionConflictError
-from historykit.records import SessionPatch
+from historykit.session_records import SessionPatch
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts, numbered
 from historykit.testing.rules import requires, since

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from historykit.records import SessionDraft, SessionKey, SessionPatch
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft
 from historykit.testing.rules import since

@@ -12,11 +12,7 @@ import pytest
 
 from historykit.capabilities import Guarantee
 from historykit.errors import StoreClosedError, WrongLoopError
-from historykit.records import (
-    SessionDraft,
-    SessionKey,
-    SessionPatch,
-)
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch
 from historykit.store import HistoryStore
 from historykit.testing import processes
 from historykit.testing.drafts import draft, drafts, numbered, texts

@@ -8,14 +8,8 @@ import pytest
 
 from historykit.capabilities import Capability
 from historykit.errors import NotFoundError
-from historykit.records import (
-    MessagePatch,
-    MessageSelector,
-    Retention,
-    SessionDraft,
-    SessionKey,
-    StoredMessage,
-)
+from historykit.records import MessagePatch, MessageSelector, Retention, StoredMessage
+from historykit.session_records import SessionDraft, SessionKey
 from historykit.store import HistoryStore
 from historykit.testing.drafts import conversation, draft, drafts
 from historykit.testing.rules import requires, since

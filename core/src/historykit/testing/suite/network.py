@@ -14,7 +14,8 @@ from historykit.capabilities import Capability
 from historykit.errors import StorageError
 from historykit.ids import new_id
 from historykit.messages import Message
-from historykit.records import PAGE_MESSAGES, AppendReceipt, SessionKey, Slice, Window
+from historykit.records import PAGE_MESSAGES, AppendReceipt, Slice, Window
+from historykit.session_records import SessionKey
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts, numbered, texts
 from historykit.testing.proxy import TcpProxy, Traffic

@@ -8,11 +8,11 @@ from historykit.records import (
     PAGE_MESSAGES,
     MessagePatch,
     MessageSelector,
-    SessionKey,
     Slice,
     StoredMessage,
     Window,
 )
+from historykit.session_records import SessionKey
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts, numbered, texts
 from historykit.testing.rules import requires, since

@@ -8,7 +8,8 @@ import pytest
 
 from historykit.capabilities import Capability
 from historykit.errors import CapabilityNotSupportedError
-from historykit.records import MessagePatch, MessageSelector, SessionKey, SessionQuery
+from historykit.records import MessagePatch, MessageSelector
+from historykit.session_records import SessionKey, SessionQuery
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts
 from historykit.testing.rules import since

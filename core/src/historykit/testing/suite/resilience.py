@@ -8,7 +8,7 @@ import pytest
 
 from historykit.capabilities import Capability
 from historykit.errors import ConflictError, HistoryKitError, StorageError, VersionConflictError
-from historykit.records import SessionDraft, SessionKey, SessionPatch, SessionQuery
+from historykit.session_records import SessionDraft, SessionKey, SessionPatch, SessionQuery
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts, numbered
 from historykit.testing.faults import Outage, failing

@@ -8,7 +8,7 @@ import pytest
 
 from historykit.capabilities import Capability
 from historykit.errors import NotFoundError, RunInProgressError
-from historykit.records import RunLease
+from historykit.session_records import RunLease
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft
 from historykit.testing.rules import requires, since

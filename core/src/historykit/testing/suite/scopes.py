@@ -11,13 +11,15 @@ from historykit.records import (
     DeleteReceipt,
     MessagePatch,
     MessageSelector,
+    Slice,
+    StoredMessage,
+)
+from historykit.session_records import (
     SessionDraft,
     SessionKey,
     SessionPatch,
     SessionQuery,
     SessionRecord,
-    Slice,
-    StoredMessage,
 )
 from historykit.store import HistoryStore
 from historykit.testing.drafts import drafts

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from historykit.errors import ConflictError, NotFoundError, VersionConflictError
-from historykit.records import Retention, SessionDraft, SessionPatch
+from historykit.records import Retention
+from historykit.session_records import SessionDraft, SessionPatch
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft, drafts
 from historykit.testing.rules import since

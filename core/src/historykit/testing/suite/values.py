@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from historykit.errors import NotFoundError, TooLargeError
-from historykit.records import PAGE_BYTES, SessionDraft
+from historykit.records import PAGE_BYTES
+from historykit.session_records import SessionDraft
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft
 from historykit.testing.rules import since

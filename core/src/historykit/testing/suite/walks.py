@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from historykit.capabilities import Capability
-from historykit.records import SessionDraft, SessionPatch, SessionQuery, SessionRecord
+from historykit.session_records import SessionDraft, SessionPatch, SessionQuery, SessionRecord
 from historykit.store import HistoryStore
 from historykit.testing.drafts import draft
 from historykit.testing.rules import requires, since
