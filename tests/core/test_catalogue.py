@@ -184,7 +184,7 @@ async def test_what_a_session_does_not_have(history: History) -> None:
         ({"id": "other"}, InvalidRequestError),
         ({"agent": 5}, ResourceError),
         ({"metadata": {"a": []}}, InvalidRequestError),
-        ({"execution_config": {"execution_params": {"x": object()}}}, InvalidRequestError),
+        ({"execution_config": {"execution_params": {"x": ...}}}, InvalidRequestError),
     ],
     ids=str,
 )
