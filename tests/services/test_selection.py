@@ -106,7 +106,7 @@ def test_containers_are_insisted_on_whatever_the_environment_names(run: Run) -> 
     url = "redis://127.0.0.1:1/0"
     code, said = run("--backend", "redis", "--containers", HISTORYKIT_TEST_REDIS_URL=url)
     assert code == pytest.ExitCode.USAGE_ERROR, said
-    assert "no Docker daemon answers" in said
+    assert "there is no server for the tests of redis" in said
 
 
 def test_containers_and_processes_are_refused_together(run: Run) -> None:

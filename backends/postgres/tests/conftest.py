@@ -27,6 +27,7 @@ PRELUDE = """
 import asyncio, os, sys
 from historykit.errors import *
 from historykit.records import *
+from historykit.session_records import *
 from historykit.testing.drafts import conversation, draft, drafts, texts
 from historykit_postgres import PostgresConfig, PostgresStore
 

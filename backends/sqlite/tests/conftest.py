@@ -22,6 +22,7 @@ PRELUDE = """
 import asyncio, os, sys, warnings
 from historykit.errors import *
 from historykit.records import *
+from historykit.session_records import *
 from historykit.testing.drafts import conversation, draft, drafts, texts
 from historykit_sqlite import SQLiteConfig, SQLiteStore
 
