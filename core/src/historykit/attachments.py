@@ -124,11 +124,13 @@ class Attachments:
     def open_file(self, path: str) -> BinaryIO:
         """Open a local file to attach it. A path that begins with ``~`` is in a user's home.
 
-        Raises `ForbiddenError` where it may not be attached, whether it exists or not, and
-        `OSError`.
+        Raises `ForbiddenError` where it may not be attached, whether it exists or not,
+        `InvalidRequestError` for what is no path, and `OSError`.
         """
         if not self.allow_local_paths:
             raise ForbiddenError("local files may not be attached here (allow_local_paths)")
+        if "\0" in path:
+            raise InvalidRequestError("a path cannot contain NUL")
         path = os.path.expanduser(path)
         real = Path(os.path.realpath(path))
         self._check_place(real)
