@@ -25,8 +25,8 @@ BOUNDS: Final = Bounds(
     floor=AiosqliteFloor.name,
     append=1.3,
     load=1.5,
-    last=1.5,
-    throughput=0.7,
+    last=1.3,
+    throughput=0.75,
 )
 
 LEFT_OUT: Final[dict[str, str]] = {}
